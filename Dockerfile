@@ -3,7 +3,7 @@
 #
 #   docker build -t pulsar-lookup .
 #   docker run --rm -v lookup-data:/data pulsar-lookup
-#   docker run --rm -v "$PWD":/data pulsar-lookup lookup evaluate --config evaluation.toml --output report
+#   docker run --rm -v "$PWD":/data pulsar-lookup lookup evaluate evaluation.toml --output report
 #   docker build -t pulsar-lookup:live --target live .
 FROM python:3.12-slim-bookworm AS build
 COPY . /source
@@ -15,7 +15,7 @@ RUN useradd --uid 10001 --create-home lookup && install --directory --owner look
 # As a number, which Kubernetes can check not to be root.
 USER 10001
 WORKDIR /data
-CMD ["lookup", "serve", "--config", "/etc/lookup/serve.toml"]
+CMD ["lookup", "serve", "/etc/lookup/serve.toml"]
 
 FROM python:3.12-slim-bookworm
 # Spark 4 needs Java 17, and `ps` in its scripts.
@@ -28,4 +28,4 @@ RUN useradd --uid 10001 --create-home lookup && install --directory --owner look
 # As a number, which Kubernetes can check not to be root.
 USER 10001
 WORKDIR /data
-CMD ["sh", "-ec", "[ -e sample ] || lookup generate --output sample; lookup evaluate --config shipped:evaluation --output report --force --set inputs.lookups=sample/lookups --set inputs.brokers=sample/brokers --set inputs.loads=sample/loads --set inputs.ownership=sample/ownership"]
+CMD ["sh", "-ec", "[ -e sample ] || lookup generate --output sample; lookup evaluate shipped:evaluation --output report --force --set inputs.lookups=sample/lookups --set inputs.brokers=sample/brokers --set inputs.loads=sample/loads --set inputs.ownership=sample/ownership"]

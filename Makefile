@@ -46,7 +46,7 @@ setup: $(VENV)/.installed-test
 demo: $(VENV)/.installed-demo
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && \
 	{ [ -e sample ] || $(BIN)/lookup generate --output sample; } && \
-	$(BIN)/lookup evaluate --config configs/evaluation.toml --output report --force
+	$(BIN)/lookup evaluate configs/evaluation.toml --output report --force
 
 # Tests of one file run in one process: they share what is costly. Each process may start a Spark of its own, of 1.5 GiB.
 # Files go in the order of tests/conftest.py, the long ones first: no process is left to compute alone at the end.

@@ -35,7 +35,7 @@ def default_seeds() -> int:
 def evaluate_command(config: Path, lookups: Path, output: Path, master: str) -> list[str]:
     """Return the arguments of a Python interpreter that evaluates a log as a whole process."""
     return [
-        *("-m", "lookup", "evaluate", "--config", str(config), "--lookups", str(lookups)),
+        *("-m", "lookup", "evaluate", str(config), "--lookups", str(lookups)),
         *("--output", str(output), "--master", master, "--force"),
     ]
 

@@ -267,7 +267,7 @@ def _demo(bench: _Bench) -> Iterator[Figure]:
 
 def _starting(_: _Bench) -> Iterator[Figure]:
     config = str(_HERE.parent / "configs" / "evaluation.toml")
-    for words in (["--help"], ["config", "check", "--config", config]):
+    for words in (["--help"], ["config", "check", config]):
         rounds = sorted(run_measured(["-m", "lookup", *words]).seconds for _ in range(_ROUNDS))
         what = f"`lookup {' '.join(words).replace(config, 'configs/evaluation.toml')}`, whole process"
         yield Figure(what, rounds[_ROUNDS // 2], "s", 0.4, note=f"median of {_ROUNDS}")

@@ -80,7 +80,7 @@ def _decision_server(core: int) -> Iterator[tuple[int, psutil.Process]]:
     with tempfile.TemporaryDirectory(prefix="bench-serve-") as folder:
         path = Path(folder) / "serving.toml"
         path.write_text(_SETTINGS, encoding="utf-8")
-        with _listening(core, "-m", "lookup", "serve", "--config", str(path)) as server:
+        with _listening(core, "-m", "lookup", "serve", str(path)) as server:
             yield server
 
 

@@ -29,7 +29,7 @@ def measure_tuning() -> Iterator[Figure]:
 
         def run(command: str, *, memory: bool) -> Measured:
             output = f"{folder}/{command}-{memory}"
-            words = ["-m", "lookup", command, "--config", f"{folder}/{command}.toml", "--output", output]
+            words = ["-m", "lookup", command, f"{folder}/{command}.toml", "--output", output]
             return run_measured([*words, "--master", "none", "--quiet"], allowed=(0, 3, 4), memory=memory)
 
         four, tuned = (run(command, memory=False) for command in ("evaluate", "tune"))

@@ -79,7 +79,7 @@ def _served() -> Iterator[tuple[psutil.Process, Path, str]]:
             for number in range(_TOPICS):
                 catalog.create(f"{_HERE}topic-{number:06d}", labels={"env": "test"})
         catalog.close()
-        command = [sys.executable, "-m", "lookup", "serve", "--config", str(folder / "serving.toml")]
+        command = [sys.executable, "-m", "lookup", "serve", str(folder / "serving.toml")]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
             assert started.stderr is not None
             line = next(line for line in started.stderr if "http://" in line)

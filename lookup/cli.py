@@ -37,54 +37,62 @@ from lookup.commands.options import Command, Parser, add_volume, parsed
 from lookup.commands.streams import detail, prints_apart, say, volume
 from lookup.errors import PulsarLookupError, SettingsError
 
-__all__ = ["SUMMARIES", "commands", "main", "root_parser"]
+__all__ = ["HEADINGS", "SUMMARIES", "commands", "main", "root_parser"]
 
-#: One line about each command, in the order of the help; beside these a help loads the commands that it is about.
+#: One line about each command; beside these a help loads the commands that it is about.
 SUMMARIES = {
-    "init": "write settings to begin with, and a mapping for your log; or a package for a plug-in",
-    "evaluate": "replay policies over a lookup log and compare them with the incumbent",
-    "report": "draw the page of a finished evaluation or search again, without replaying",
-    "diff": "compare two finished evaluations: figures of the policies both have, and settings that differ",
-    "ingest": "turn log files into the tables that evaluate reads",
-    "inspect": "look at a log before it is replayed: demand, labels, load, and what settings miss in it",
-    "collect": "record a live cluster into tables that evaluate reads",
-    "plan": "plan the moves to make now in a cluster; nothing is moved",
-    "plan show": "print a plan that was made",
-    "plan eval": "hold a plan against the cluster as it is now",
-    "generate": "write a synthetic but realistic log, for trials and demonstrations",
-    "explain": "explain how one lookup is decided, or what happened in a finished run",
-    "simulate": "run scenarios in closed loop and print a trend per policy",
-    "tune": "search for better settings over a recorded log, and confirm them on days that the search has not seen",
-    "serve": "answer the brokers of a live cluster by a policy, and record lookups and decisions",
-    "apply": "make the moves of a plan in a live cluster, one by one, or take them back",
-    "verify": "take recorded decisions of a live cluster again, or measure what a plan of moves predicted",
-    "plugins list": "list every registered part, log reader and metric",
-    "config show": "print an evaluation, or settings of topics, as they are understood",
-    "config list": "list the settings that ship, which can be named in place of a file",
-    "config check": "find every mistake in an evaluation and the files it names, or in settings for topics or a server",
-    "topics list": "list the topics of a namespace, filtered by pattern, properties and labels",
-    "topics create": "put a topic into the catalog",
-    "topics delete": "take a topic out of the catalog",
-    "topics namespaces delete": "take a namespace out of the catalog",
-    "topics labels set": "add labels to a topic's, over those with the same keys",
-    "topics labels get": "print a topic's labels",
-    "topics labels remove": "remove labels of a topic, some or all",
-    "topics labels list": "list every key and value that labels of a namespace have",
-    "topics labels query": "list the topics whose labels fit a selector",
-    "topics properties set": "add properties to a topic's, over those with the same keys",
-    "topics properties get": "print a topic's properties",
-    "topics properties remove": "remove properties of a topic, some or all",
-    "topics watch": "print a list of topics and then what changes in it",
+    "init": "write a first evaluation for your log, or a plug-in package",
+    "evaluate": "compare policies with the incumbent over a lookup log",
+    "report": "draw the page of a finished evaluation or search again",
+    "diff": "compare two finished evaluations",
+    "ingest": "convert log files into tables",
+    "inspect": "show a log's demand, labels and load, and settings without effect",
+    "collect": "record a live cluster into tables",
+    "plan": "plan the bundle moves that balance a cluster now",
+    "plan show": "print a plan",
+    "plan eval": "compare a plan with the cluster as it is now",
+    "generate": "write a synthetic log for trials",
+    "explain": "explain one lookup, or the decisions of a finished run",
+    "simulate": "run load-balancing scenarios and print each policy's trend",
+    "tune": "search for better settings, and confirm them on unseen days",
+    "serve": "choose owners for the brokers of a live cluster",
+    "apply": "make the moves of a plan in a live cluster, or undo them",
+    "verify": "recompute recorded decisions, or measure the effect of a plan",
+    "plugins list": "list policy parts, topic listers, log readers and metrics",
+    "config show": "print a file that ships, or settings with their sources",
+    "config list": "list the files that ship, with the names to give instead of a path",
+    "config check": "check a file of settings, and the files that it names, for mistakes",
+    "topics list": "list the topics of a namespace, by pattern, properties and labels",
+    "topics create": "add a topic to the catalog",
+    "topics delete": "delete a topic from the catalog",
+    "topics namespaces delete": "delete a namespace from the catalog",
+    "topics labels set": "add labels to a topic, and replace those with the same keys",
+    "topics labels get": "print the labels of a topic",
+    "topics labels remove": "remove some or all labels of a topic",
+    "topics labels list": "list all label keys and values of a namespace",
+    "topics labels query": "list the topics that match a label selector",
+    "topics properties set": "add properties to a topic, and replace those with the same keys",
+    "topics properties get": "print the properties of a topic",
+    "topics properties remove": "remove some or all properties of a topic",
+    "topics watch": "print a list of topics, and then each change",
 }
 #: Modules of `lookup.commands` with the commands that begin with a word, where none is called as the word.
 _MODULES = {"diff": ("report",), "config": ("show", "check"), "topics": ("topics", "topic_pairs", "topic_watch")}
 _GROUPS = {
-    "plugins": "see which parts, listers, log readers and metrics there are",
-    "config": "look at settings and check them",
-    "topics": "list, label and watch topics of a catalog",
+    "plugins": "list installed policy parts, listers, log readers and metrics",
+    "config": "print and check settings",
+    "topics": "list, label and watch the topics of a catalog",
     "topics namespaces": "delete namespaces of a catalog",
-    "topics labels": "labels of topics, and topics by labels",
-    "topics properties": "properties of topics",
+    "topics labels": "set, print and query labels of topics",
+    "topics properties": "set, print and remove properties of topics",
+}
+#: First words of commands under their headings, in the order of the help.
+HEADINGS = {
+    "Try": "init generate simulate",
+    "Judge": "ingest inspect evaluate tune report diff",
+    "Understand": "explain",
+    "Run": "collect serve verify plan apply",
+    "Look up": "topics config plugins",
 }
 _INTERRUPTED = 130
 #: Rights that files and folders of a command never have: those of others, and to write for the group.
@@ -194,15 +202,17 @@ def root_parser(words: Sequence[str] | None = None) -> Parser:
     root = Parser(
         # The name of the script that was typed: where `lookup` is another project's, hints must not name it.
         prog="pulsar-lookup" if Path(sys.argv[0]).name == "pulsar-lookup" else "lookup",
-        description="Replay lookup logs of Apache Pulsar against placement policies and judge the policies.",
+        usage="%(prog)s [--help] [--version] COMMAND ...",
+        description=_overview(),
         epilog=(
             "`%(prog)s COMMAND --help` has flags and examples. Data goes to stdout, everything else to stderr.\n"
-            "Exit codes: 0 done; 2 could not run; 3 a candidate is worse; 4 no decision; 5 a budget is exceeded; "
-            "130 interrupted; 1 of `simulate`: an assertion or an expectation failed; of `verify`: a decision differs."
+            "Exit codes: 0 success, 1 a failed scenario or verification, 2 an error, 3 a worse candidate, "
+            "4 no decision, 5 an exceeded budget, 130 an interruption."
         ),
     )
     root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")
-    groups = {"": root.add_subparsers(metavar="COMMAND", title="commands", dest="command")}
+    # The overview has the commands under their headings, which argparse does not offer.
+    groups = {"": root.add_subparsers(metavar="COMMAND", help=argparse.SUPPRESS, prog=root.prog, dest="command")}
     parsers: dict[str, Parser] = {}
     # A flag before its command is a mistake, which the parser of the command explains.
     path = None if words is None else [word for word in words if not word.startswith("-")]
@@ -224,6 +234,15 @@ def root_parser(words: Sequence[str] | None = None) -> Parser:
     return root
 
 
+def _overview() -> str:
+    """Return the description of the program, with a line for each command."""
+    lines = ["Replay lookup logs of Apache Pulsar against placement policies and judge the policies."]
+    for heading, firsts in HEADINGS.items():
+        lines += ["", f"{heading}:"]
+        lines += [f"   {first:<9} {SUMMARIES.get(first) or _GROUPS[first]}" for first in firsts.split()]
+    return "\n".join(lines)
+
+
 def _commands_of(group: str, groups: dict[str, Any], parsers: Mapping[str, Parser]) -> Any:
     """Return the subparsers of a group like "topics labels"; a new group is added to the one above it."""
     if group not in groups:
@@ -231,7 +250,8 @@ def _commands_of(group: str, groups: dict[str, Any], parsers: Mapping[str, Parse
         parser: Any = parsers.get(group)
         if parser is None:
             about = _GROUPS[group]
-            parser = _commands_of(above, groups, parsers).add_parser(name, help=about, description=about)
+            described = f"{about[0].upper()}{about[1:]}."
+            parser = _commands_of(above, groups, parsers).add_parser(name, help=about, description=described)
             parser.set_defaults(parser=parser)
         groups[group] = parser.add_subparsers(metavar="COMMAND", title="commands", dest=f"command of {group}")
     return groups[group]

@@ -25,7 +25,7 @@ from lookup.settings.cluster import TopologyFile
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.files import BudgetFile
 from lookup.settings.policy import PolicyFile, PolicySpec
-from lookup.settings.serving import ServingFile
+from lookup.settings.serving import ClusterFile, ServingFile
 from lookup.settings.topics import TopicsFile
 from lookup.settings.tuning import SpaceEntry, TuneFile
 
@@ -37,6 +37,7 @@ FILES: Mapping[str, TypeAdapter[Any]] = {
     "policy": TypeAdapter(PolicySpec | PolicyFile),
     "broker-profile": TypeAdapter(BrokerProfile),
     "budget": TypeAdapter(BudgetFile),
+    "cluster": TypeAdapter(ClusterFile),
     "serving": TypeAdapter(ServingFile),
     "topics": TypeAdapter(TopicsFile),
     "topology": TypeAdapter(TopologyFile),

@@ -88,7 +88,7 @@ share() { echo "$(wc -l <"$1.passed")/$(wc -l <"$1.outcomes")"; }
 server=http://127.0.0.1:1
 if [ "$mode" != record ]; then
     cp configs/serving.toml "$out/serving.toml"
-    .venv/bin/lookup serve --config "$out/serving.toml" --port 0 >"$out/server.log" 2>&1 &
+    .venv/bin/lookup serve "$out/serving.toml" --port 0 >"$out/server.log" 2>&1 &
     serving=$!
     trap 'kill $serving' EXIT
     trap 'exit 130' INT TERM

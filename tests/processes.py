@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["HEEDING", "PATIENCE_S", "awaited", "is_gone", "java_of", "output_of"]
+__all__ = ["HEEDING", "PATIENCE_S", "awaited", "connected", "is_gone", "java_of", "output_of"]
 
 Seen = TypeVar("Seen")
 
@@ -24,6 +24,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from lookup.cli import main
 sys.exit(main())
 """
+
+
+def connected(**keys: str) -> dict[str, str]:
+    """Return the environment of a command with the connection to a cluster in it, by the keys of `[cluster]`."""
+    return os.environ | {f"LOOKUP_CLUSTER__{key.upper()}": value for key, value in keys.items()}
 
 
 def awaited(look: Callable[[], Seen | None], what: str = "", *, enough: Callable[[Seen], object] = bool) -> Seen:

@@ -38,6 +38,7 @@ def _main(monkeypatch: pytest.MonkeyPatch, run: Callable[[argparse.Namespace], i
     """Run a command line whose only command does what the test says."""
     command = Command("try", (), lambda parser: None, run)
     monkeypatch.setattr(cli, "SUMMARIES", {"try": "try something"})
+    monkeypatch.setattr(cli, "HEADINGS", {"Try": "try"})
     monkeypatch.setattr(cli, "commands", lambda first=None: (command,))
     return cli.main(["try"])
 
@@ -200,7 +201,7 @@ def test_a_policy_error_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None
     assert _main(monkeypatch, _raises(PolicyError("policy 'p': part 'x' raised"))) == 2
 
 
-@pytest.mark.parametrize("words", ["plugins list", "plugins list --format json", "explain --config {config} --topic t"])
+@pytest.mark.parametrize("words", ["plugins list", "plugins list --format json", "explain {config} --topic t"])
 def test_a_closed_pipe_is_quiet(tmp_path: Path, words: str) -> None:
     """`lookup ... | head` ends without a word, as a tool does that SIGPIPE has ended, tables and JSON alike."""
     read, write = os.pipe()
@@ -217,7 +218,7 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path, words: str) -> None:
 
 def test_less_and_more_about_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--quiet` leaves out notes and keeps data and errors, `--verbose` adds times, and tracebacks to errors."""
-    explain = ["explain", "--config", str(evaluation(tmp_path)), "--topic", "t"]
+    explain = ["explain", str(evaluation(tmp_path)), "--topic", "t"]
 
     printed = []
     for words in (explain, [*explain, "--quiet"], [*explain, "-v"]):
@@ -226,7 +227,7 @@ def test_less_and_more_about_the_run(tmp_path: Path, capsys: pytest.CaptureFixtu
 
     assert printed[0].out == printed[1].out == printed[2].out
     assert ("note: " in printed[0].err, printed[1].err) == (True, "")
-    assert re.match(r"pulsar-lookup .*, Python .*: explain --config ", printed[2].err)
+    assert re.match(r"pulsar-lookup .*, Python .*: explain ", printed[2].err)
     assert re.search(r"\ndone in \d+\.\d s with exit code 0\n\Z", printed[2].err)
     assert cli.main(["report", str(tmp_path), "--quiet"]) == 2
     assert re.fullmatch(r"error: [^\n]*\n", capsys.readouterr().err)
@@ -319,9 +320,9 @@ def test_the_page_names_nothing_else() -> None:
     ("words", "code", "sentence"),
     [
         ("plugins list", 0, ""),
-        ("config check --config {config}", 0, ""),
-        ("explain --config {config} --topic t", 0, "note: "),
-        ("evaluate --config {config} --output o", 2, "error: `lookup evaluate` needs pyspark"),
+        ("config check {config}", 0, ""),
+        ("explain {config} --topic t", 0, "note: "),
+        ("evaluate {config} --output o", 2, "error: `lookup evaluate` needs pyspark"),
     ],
 )
 def test_a_core_installation_works(tmp_path: Path, words: str, code: int, sentence: str) -> None:

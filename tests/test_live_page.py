@@ -24,7 +24,7 @@ def _typed(command: str, end: str) -> str:
 
 
 def _checked(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
-    code = main(["config", "check", "--config", str(path)])
+    code = main(["config", "check", str(path)])
     return code, [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
 
 

@@ -70,7 +70,7 @@ def evaluated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     """Evaluate the shipped settings as the page does; return exit code, output and summary."""
     folder = tmp_path_factory.mktemp("live") / "report"
     settings = _ROOT / "configs" / "live-evaluation.toml"
-    code, printed = _run("evaluate", "--config", str(settings), "--output", str(folder))
+    code, printed = _run("evaluate", str(settings), "--output", str(folder))
     return (
         code,
         printed.replace(str(folder), "live-report"),

@@ -89,6 +89,6 @@ def test_help_has_the_name_that_was_typed(tmp_path: Path, script: str) -> None:
     hinted = _run(_SCRIPTS / script, "config", "chekc", folder=tmp_path, path=tmp_path)
 
     assert helped.stdout.startswith(f"usage: {script} config check ")
-    assert f"\n  {script} config check --config " in helped.stdout
+    assert f"\n  {script} config check " in helped.stdout
     assert (hinted.returncode, hinted.stdout) == (2, "")
     assert f"`{script} config --help`" in hinted.stderr

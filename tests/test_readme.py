@@ -43,7 +43,7 @@ def test_the_comparison_in_the_readme_is_that_of_the_demo(
     sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every line of the shortened output is printed, and they stand in the same order."""
-    code = main(["evaluate", "--config", _CONFIG, "--output", str(tmp_path / "report"), *_flags(sample)])
+    code = main(["evaluate", _CONFIG, "--output", str(tmp_path / "report"), *_flags(sample)])
     captured = capsys.readouterr()
     printed = captured.out.replace(str(tmp_path / "report"), "report").splitlines()
     shown = [line for line in _block("<!-- compared by tests/test_readme.py -->") if not line.startswith("+")]

@@ -116,7 +116,7 @@ def evaluated(tables: Path) -> Results:
 def _evaluate(tables: Path, *settings: str) -> Results:
     folder = tables.parent / f"report-{len(list(tables.parent.iterdir()))}"
     flags = [word for setting in settings for word in ("--set", setting)]
-    words = ["evaluate", "--config", str(_EVALUATION), "--lookups", str(tables / "lookups"), "--output", str(folder)]
+    words = ["evaluate", str(_EVALUATION), "--lookups", str(tables / "lookups"), "--output", str(folder)]
     with pytest.MonkeyPatch.context() as patch, (tables.parent / "printed").open("w+", encoding="utf-8") as printed:
         patch.setattr("sys.stdout", printed)
         ended = main([*words, *flags])

@@ -11,9 +11,9 @@ from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from lookup.commands.cluster_flags import add_cluster, check_cluster, endpoints_of
+from lookup.commands.cluster_flags import add_cluster, endpoints_of
 from lookup.commands.failures import handled_by
-from lookup.commands.options import Command, Parser, add_format, duration, number, require_extra, whole
+from lookup.commands.options import Command, Parser, add_format, duration, number, whole
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, say
 from lookup.errors import SettingsError
 from lookup.model.names import url_problem
@@ -46,60 +46,34 @@ def rate(text: str) -> float:
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "plan", nargs="?", metavar="PLAN", help="plan.json of `lookup plan`; the same command goes on with it"
+        "plan", nargs="?", metavar="PLAN", help="plan.json of `lookup plan`. The same command resumes it"
     )
+    parser.add_argument("--rollback", metavar="JOURNAL", help="return bundles to their first owners, in place of PLAN")
+    parser.add_argument("--recover", metavar="JOURNAL", help="restore shedding after a killed apply, in place of PLAN")
+    parser.add_argument("--yes", action="store_true", help="unload bundles (default: a dry run)")
+    parser.add_argument("--journal", metavar="FILE", help="journal of the plan (default: PLAN.journal)")
     parser.add_argument(
-        "--rollback", metavar="JOURNAL", help="in place of a plan: give bundles back to their first owners"
+        "--rate", type=rate, default=30.0, metavar="N/UNIT", help="most moves per s, min or h (default: 2/min)"
     )
+    parser.add_argument("--in-flight", type=whole, default=1, metavar="N", help="moves at the same time (default: 1)")
     parser.add_argument(
-        "--recover",
-        metavar="JOURNAL",
-        help="in place of a plan: put shedding back as it was, if a killed apply left it off",
+        "--max-moves", type=whole, metavar="N", help="largest number of moves. The same command makes the next ones"
     )
-    parser.add_argument("--yes", action="store_true", help="unload bundles; without it everything is only looked at")
-    parser.add_argument("--journal", metavar="FILE", help="journal of the plan; default: PLAN.journal")
-    parser.add_argument(
-        "--rate",
-        type=rate,
-        default=30.0,
-        metavar="N/UNIT",
-        help="most steps per s, min or h that begin, and that end (default: 2/min)",
-    )
-    parser.add_argument("--in-flight", type=whole, default=1, metavar="N", help="steps under way at once (default: 1)")
-    parser.add_argument("--max-moves", type=whole, metavar="N", help="steps to make at most; the same command goes on")
-    parser.add_argument(
-        "--freeze-shedding",
-        action="store_true",
-        help="keep Pulsar's shedder still meanwhile, by dynamic configuration, and put it back as it was",
-    )
+    parser.add_argument("--freeze-shedding", action="store_true", help="switch Pulsar's shedder off during the moves")
     parser.add_argument(
         "--max-load-age",
         type=duration,
         default=1200.0,
         dest="max_load_age_s",
         metavar="TIME",
-        help="stop if a broker has not reported its load for so long (default: 20m)",
+        help="stop at an older load report (default: 20m)",
     )
     parser.add_argument(
-        "--max-publish-latency-ms",
-        type=number,
-        metavar="MS",
-        help="stop if the 99th percentile of a broker is above, by its /metrics/",
+        "--max-publish-latency-ms", type=number, metavar="MS", help="stop above a broker's 99th percentile"
     )
-    parser.add_argument(
-        "--max-backlog",
-        type=number,
-        metavar="N",
-        help="stop if a broker has more messages of backlog, by its /metrics/",
-    )
-    parser.add_argument("--prometheus", metavar="URL", help="address of Prometheus, for --guard")
-    parser.add_argument(
-        "--guard",
-        action="append",
-        default=[],
-        metavar="QUERY",
-        help="stop if this query gives anything but 0 or nothing; repeatable",
-    )
+    parser.add_argument("--max-backlog", type=number, metavar="N", help="stop above a broker's backlog, in messages")
+    parser.add_argument("--prometheus", metavar="URL", help="URL of Prometheus, for --guard")
+    parser.many("--guard", metavar="QUERY", help="stop at a result of this query other than 0")
     add_cluster(parser)
     add_format(parser, "table", "json")
 
@@ -108,12 +82,11 @@ def _run(arguments: argparse.Namespace) -> int:
     """Carry out, take back or recover; return 0, 4 if steps were skipped or a guard stopped it, 130 after Ctrl-C."""
     _check(arguments)
     parser = arguments.parser
-    require_extra("apply", "pyarrow", "pulsar", extra="collect")
+    endpoints = endpoints_of(arguments)
     from lookup.api.applying import How, apply, journal_of, recover, rollback
     from lookup.moving.applying import Pace
     from lookup.moving.guards import Tolerances
 
-    endpoints = endpoints_of(arguments)
     if arguments.recover is not None:
         if not recover(arguments.recover, endpoints, say):
             note(f"{arguments.recover} says that shedding is as it was found; nothing was changed")
@@ -176,7 +149,6 @@ def _check(arguments: argparse.Namespace) -> None:
         names = [name for name in _OF_MOVES if getattr(arguments, name) != arguments.parser.get_default(name)]
         flags = (f"--{name.removesuffix('_s').replace('_', '-')}" for name in names)
         problems += [f"{flag}: --recover moves nothing; leave it out" for flag in flags]
-    problems += check_cluster(arguments)
     if arguments.prometheus is not None and (problem := url_problem(arguments.prometheus, "http", "https")) is not None:
         problems.append(f"--prometheus: {problem}")
     for name in ("in_flight", "max_moves", "max_publish_latency_ms", "max_backlog"):
@@ -227,26 +199,10 @@ def _sentences(done: Applied, arguments: argparse.Namespace) -> Iterator[str]:
 COMMAND = Command(
     name="apply",
     examples=(
-        (
-            "lookup apply plan.json --admin http://b0:8080,b1:8080 --service-url pulsar://b0:6650,b1:6650",
-            "a dry run: which steps would be made now, and whether a guard would stop them; reads only",
-        ),
-        (
-            "lookup apply plan.json --admin http://b0:8080 --service-url pulsar://b0:6650 --yes --freeze-shedding",
-            "two steps a minute, Pulsar's shedder kept still; 0: all were made, 4: some were not or a guard stopped it",
-        ),
-        (
-            "lookup apply plan.json --admin http://b0:8080 --service-url pulsar://b0:6650 --yes --max-backlog 10000",
-            "stop within a step if a broker falls behind; after Ctrl-C, which lets a step end, the same line goes on",
-        ),
-        (
-            "lookup apply --rollback plan.json.journal --admin http://b0:8080 --service-url pulsar://b0:6650 --yes",
-            "give every bundle back to the owner that it had",
-        ),
-        (
-            "lookup apply --recover plan.json.journal --admin http://b0:8080 --service-url pulsar://b0:6650",
-            "after kill -9: put shedding back as it was found; moves nothing",
-        ),
+        ("lookup apply plan.json --cluster cluster.toml", "a dry run, with the moves and the state of the guards"),
+        ("lookup apply plan.json --cluster cluster.toml --yes --freeze-shedding", "two moves a minute"),
+        ("lookup apply --rollback plan.json.journal --cluster cluster.toml --yes", "return every bundle"),
+        ("lookup apply --recover plan.json.journal --cluster cluster.toml", "restore shedding after kill -9"),
     ),
     add_arguments=_add_arguments,
     run=_run,

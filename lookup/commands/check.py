@@ -20,6 +20,7 @@ from lookup.api.selection import (
     unreadable_inputs,
 )
 from lookup.commands.advice import obstacles_of, warnings_of
+from lookup.commands.cluster_flags import add_cluster, credentials_of, load_cluster, serving_of
 from lookup.commands.options import COMMAND_LINE, Command, Parser, add_config, require_extra, settings_flags
 from lookup.commands.streams import note, stdout, warn
 from lookup.engine.build import build_lister, build_policies
@@ -28,7 +29,7 @@ from lookup.engine.policy import Policy
 from lookup.engine.units import act_warnings, cannot_act, idle_weights_of, policies_named, rates_without
 from lookup.errors import InputError, PluginError, SettingsError
 from lookup.model.quoting import quantity
-from lookup.settings import EvaluationFile, ServingFile, load_serving, load_topics
+from lookup.settings import EvaluationFile, ServingFile, load_topics
 from lookup.settings.broker_conf import read_today
 from lookup.settings.loader import load_tuning
 from lookup.settings.policy import PolicySpec
@@ -39,9 +40,8 @@ __all__ = ["COMMAND"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    add_config(
-        parser, "the evaluation, a search, or settings of topics or of the server, a TOML file; or a broker.conf"
-    )
+    add_config(parser, "FILE", "TOML file of an evaluation, search, server, cluster or topics, or a broker.conf")
+    add_cluster(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -54,6 +54,10 @@ def _run(arguments: argparse.Namespace) -> int:
         return _check_tuning(arguments)
     if is_about(arguments.config, "topics"):
         return _check_topics(arguments)
+    if is_about(arguments.config, "cluster"):
+        load_cluster(arguments.config, settings_flags(arguments))
+        stdout().write(f"{arguments.config}: no mistakes in the connection to a cluster\n")
+        return 0
     examined = examine(arguments.config, settings_flags(arguments), source=COMMAND_LINE)
     settings = examined.findings.settings
     if settings is not None:
@@ -93,7 +97,7 @@ def _check_tuning(arguments: argparse.Namespace) -> int:
 def _check_serving(arguments: argparse.Namespace) -> int:
     """Check settings of the decision server as far as `lookup serve` does before it listens."""
     require_extra("serve", "pyarrow", extra="serve")
-    settings = load_serving(arguments.config, settings_flags(arguments))
+    settings = serving_of(arguments, {})
     for sentence in settings.serving.warnings:
         warn(sentence)
     problems: list[str] = []
@@ -132,9 +136,8 @@ def _recorded(settings: ServingFile) -> None:
 
 def _collected(settings: ServingFile) -> None:
     if settings.collect is not None:
-        from lookup.commands.serve import credentials_of
-
-        credentials_of(settings.collect)
+        require_extra("serve", "kazoo", "pulsar", extra="collect")
+        credentials_of(settings.collect, "collect")
 
 
 def _check_conf(arguments: argparse.Namespace) -> int:
@@ -229,9 +232,8 @@ def _brokers(settings: EvaluationFile) -> str:
 COMMAND = Command(
     name="config check",
     examples=(
-        ("lookup config check --config evaluation.toml", "all mistakes and warnings; exit code 2 on mistakes"),
-        ("lookup config check --config broker.conf", "the same of what brokers are told about their load manager"),
-        ("lookup config check --config serving.toml", "and of the decision server's, before `lookup serve` has them"),
+        ("lookup config check evaluation.toml", "all mistakes and warnings. Exit code 2 for mistakes"),
+        ("lookup config check broker.conf", "the keys of the load manager, with their effect here"),
     ),
     add_arguments=_add_arguments,
     run=_run,

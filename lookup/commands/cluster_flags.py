@@ -1,67 +1,85 @@
-"""Flags of the commands that read a live cluster: where it is reached, and with which credentials."""
+"""Connect commands to a live cluster: the flag `--cluster`, the variables beside it, and credentials."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lookup.commands.options import Parser, cluster
-from lookup.model.names import endpoint_problem
+from lookup.commands.options import Parser, require_extra, settings_flags, settings_path
+from lookup.errors import InputError
+from lookup.settings.loader import examine_settings, load_serving
+from lookup.settings.serving import ClusterFile, ClusterSection, ConnectionSection, ServingFile
 
 if TYPE_CHECKING:
     from lookup.collect.collector import Endpoints
+    from lookup.collect.sources import Credentials
 
-__all__ = ["TOKEN_VARIABLE", "add_cluster", "check_cluster", "endpoints_of"]
+__all__ = ["CONNECTION", "add_cluster", "cluster_of", "credentials_of", "endpoints_of", "load_cluster", "serving_of"]
 
-#: Variable of the environment with the token.
-TOKEN_VARIABLE = "PULSAR_TOKEN"
+#: Keys with the addresses of a cluster.
+CONNECTION = ("admin", "service_url", "zookeeper")
 
 
 def add_cluster(parser: Parser) -> None:
-    """Add the addresses of a cluster, its name, and credentials."""
-    parser.add_argument("--admin", metavar="URL", help="admin REST, like http://broker-0:8080,broker-1:8080")
-    parser.add_argument("--service-url", metavar="URL", help="brokers, like pulsar://broker-0:6650,broker-1:6650")
+    """Add `--cluster`, the file with addresses and credentials."""
     parser.add_argument(
-        "--zookeeper", metavar="HOSTS", help="like zk-0:2181,zk-1:2181, with /chroot behind or tls:// before them"
+        "--cluster",
+        dest="cluster_file",
+        type=settings_path,
+        metavar="FILE",
+        help="TOML file with the connection, like shipped:cluster. Variables such as LOOKUP_CLUSTER__ADMIN win over it",
     )
-    parser.add_argument("--cluster", type=cluster, metavar="NAME", help="name of the cluster; default: asks --admin")
-    parser.add_argument(
-        "--token-file", metavar="FILE", help=f"file with a token; else the variable {TOKEN_VARIABLE} is the token"
-    )
-    parser.add_argument("--tls-ca", metavar="FILE", help="certificates to trust, PEM")
-    parser.add_argument("--tls-cert", metavar="FILE", help="certificate of this client, PEM")
-    parser.add_argument("--tls-key", metavar="FILE", help="key of that certificate, PEM")
+    parser.keys = {name: f"cluster.{name}" for name in ClusterSection.model_fields} | {"cluster": "cluster.name"}
 
 
-def check_cluster(arguments: argparse.Namespace) -> list[str]:
-    """Return a sentence for each of these flags that cannot work."""
-    problems = []
-    for name in ("admin", "service_url", "zookeeper"):
-        url = getattr(arguments, name)
-        problem = None if url is None else endpoint_problem(name, url)
-        if problem is not None:
-            problems.append(f"--{name.replace('_', '-')}: {problem}")
-    for name in ("token_file", "tls_ca", "tls_cert", "tls_key"):
-        path = getattr(arguments, name)
-        if path is not None and not Path(path).is_file():
-            problems.append(f"--{name.replace('_', '-')}: there is no file {path}")
-    if (arguments.tls_cert is None) != (arguments.tls_key is None):
-        problems.append("--tls-cert, --tls-key: one needs the other")
-    return problems
+def load_cluster(path: str | None, overrides: Mapping[str, object] | None = None) -> ClusterFile:
+    """Read the connection to a cluster, for None from the environment alone."""
+    return examine_settings(ClusterFile, {} if path is None else path, overrides).require()
+
+
+def cluster_of(arguments: argparse.Namespace) -> ClusterSection:
+    """Read the connection that `--cluster` and the environment give."""
+    return load_cluster(arguments.cluster_file).cluster
 
 
 def endpoints_of(arguments: argparse.Namespace) -> Endpoints:
-    """Return where the cluster is reached."""
+    """Return the addresses of the cluster, with credentials."""
+    section = cluster_of(arguments)
+    require_extra(arguments.parser.prog.partition(" ")[2], "pyarrow", "kazoo", "pulsar", extra="collect")
     from lookup.collect.collector import Endpoints
+
+    credentials = credentials_of(section, "cluster")
+    return Endpoints(section.name, section.admin, section.service_url, section.zookeeper, credentials)
+
+
+def serving_of(arguments: argparse.Namespace, flags: Mapping[str, object]) -> ServingFile:
+    """Read the settings of a server with the connection of `--cluster` as that of `[collect]`."""
+    flags = {**flags, **settings_flags(arguments)}
+    settings, cluster = load_serving(arguments.config, flags), cluster_of(arguments)
+    given = cluster.model_dump(exclude={"name", "zookeeper"} | ({"admin"} if settings.topics is None else set()))
+    if given["service_url"] is None and given.get("admin") is None:
+        return settings
+    return load_serving(arguments.config, {f"collect.{key}": value for key, value in given.items()} | flags)
+
+
+def credentials_of(section: ConnectionSection, table: str) -> Credentials:
+    """Read the credentials of a connection; the variable `PULSAR_TOKEN` may hold the token.
+
+    Raises:
+        InputError: if one of the files cannot be used; it names the table of the settings.
+    """
     from lookup.collect.sources import Credentials
 
-    credentials = Credentials(
-        token_file=arguments.token_file,
-        token=os.environ.get(TOKEN_VARIABLE) or None,
-        tls_ca=arguments.tls_ca,
-        tls_cert=arguments.tls_cert,
-        tls_key=arguments.tls_key,
-    )
-    return Endpoints(arguments.cluster, arguments.admin, arguments.service_url, arguments.zookeeper, credentials)
+    token = os.environ.get("PULSAR_TOKEN") or None
+    credentials = Credentials(section.token_file, token, section.tls_ca, section.tls_cert, section.tls_key)
+    try:
+        # Before anything connects: to the client's own threads a bad file is no more than a refusal.
+        credentials.current_token()
+        credentials.tls_context()
+    except OSError as error:
+        raise InputError(f"{table}: {error.filename or section.tls_ca} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{table}: {error}") from None
+    return credentials

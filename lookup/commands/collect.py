@@ -6,9 +6,9 @@ import argparse
 import threading
 from dataclasses import asdict
 
-from lookup.commands.cluster_flags import add_cluster, check_cluster, endpoints_of
+from lookup.commands.cluster_flags import CONNECTION, add_cluster, endpoints_of
 from lookup.commands.failures import handled_by
-from lookup.commands.options import Command, Parser, add_format, duration, require_extra
+from lookup.commands.options import Command, Parser, add_format, duration
 from lookup.commands.streams import data_console, note, plain_table, print_json, warn
 from lookup.errors import SettingsError
 from lookup.model.quoting import quantity
@@ -18,14 +18,16 @@ __all__ = ["COMMAND"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.need("--output", metavar="DIR", help="folder of the record; a record of the cluster that it holds goes on")
+    parser.need(
+        "--output", metavar="DIR", help="folder of the record. An earlier record of the cluster in it is continued"
+    )
     add_cluster(parser)
     parser.add_argument(
         "--for",
         type=duration,
         dest="for_s",
         metavar="TIME",
-        help="when to end, like 30s, 10m, 2h; default: when stopped",
+        help="duration, like 30s, 10m or 2h (default: until Ctrl-C)",
     )
     parser.add_argument(
         "--every",
@@ -33,21 +35,17 @@ def _add_arguments(parser: Parser) -> None:
         dest="every_s",
         default=60.0,
         metavar="TIME",
-        help="time between files, which is what a crash may lose (default: 60s)",
+        help="time between two files, the most that a crash loses (default: 60s)",
     )
     add_format(parser, "table", "json")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    problems = check_cluster(arguments)
-    if not (arguments.admin or arguments.service_url or arguments.zookeeper):
-        problems.insert(0, "nothing to record: give --admin, --service-url and --zookeeper, or some of them")
-    if problems:
-        raise SettingsError(problems)
-    require_extra("collect", "pyarrow", "kazoo", "pulsar", extra="collect")
+    endpoints = endpoints_of(arguments)
+    if not any(getattr(endpoints, name) for name in CONNECTION):
+        raise SettingsError(f"--cluster: give a file with an address: {', '.join(CONNECTION)}")
     from lookup.collect.collector import CollectReport, collect
 
-    endpoints = endpoints_of(arguments)
     stop = threading.Event()
     # Set by every signal that ends a run: what waits in memory is written, and that is the usual end.
     with handled_by(lambda *_: stop.set()):
@@ -77,18 +75,8 @@ def _run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     name="collect",
     examples=(
-        (
-            "lookup collect --admin http://b0:8080 --service-url pulsar://b0:6650 --zookeeper zk0:2181 --output record",
-            "until Ctrl-C or SIGTERM; the same line goes on with the record and marks the gap",
-        ),
-        (
-            "lookup collect --service-url pulsar+ssl://b0:6651 --token-file token --cluster x --output rec --for 10m",
-            "ten minutes, encrypted, with a token: ownership and load alone",
-        ),
-        (
-            "lookup collect --admin http://b0:8080 --output record --for 30s --format json",
-            "brokers without their properties, and bundles; counts for a program",
-        ),
+        ("lookup collect --cluster cluster.toml --output record", "until Ctrl-C. It continues an earlier record"),
+        ("lookup collect --cluster cluster.toml --output record --for 10m", "ten minutes"),
     ),
     add_arguments=_add_arguments,
     run=_run,

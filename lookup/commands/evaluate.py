@@ -30,15 +30,12 @@ __all__ = ["COMMAND"]
 def _add_arguments(parser: Parser) -> None:
     add_config(parser)
     parser.add_argument(
-        "--confirm",
-        metavar="RUN_DIR",
-        help="in place of --config: replay the winner of an earlier run and its incumbent with new seeds, over "
-        "its log or over --lookups, and say what is left of the difference",
+        "--confirm", metavar="RUN_DIR", help="replay a finished run's winner with new seeds, in place of EVALUATION"
     )
     parser.instead["config"] = ("confirm",)
-    parser.add_argument("--candidate", metavar="NAME", help="with --confirm: a candidate in place of the winner")
+    parser.add_argument("--candidate", metavar="NAME", help="candidate to replay with --confirm in place of the winner")
     add_output(parser, "the results")
-    parser.add_argument("--lookups", metavar="PATH", help="the LOOKUPS table, in place of inputs.lookups")
+    parser.add_argument("--lookups", metavar="PATH", help="LOOKUPS table to read in place of inputs.lookups")
     add_master(parser)
     parser.add_argument(
         "--by",
@@ -46,20 +43,18 @@ def _add_arguments(parser: Parser) -> None:
         type=lambda text: tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())),
         default=(),
         metavar="DIMENSIONS",
-        help="tell figures apart by tenant, namespace, rack and hour, or some of them: --by tenant,hour",
+        help="split figures by some of tenant, namespace, rack and hour, as in --by tenant,hour",
     )
     # What is printed only; the output has the report as JSON and as Markdown in any case.
     add_format(parser, "table", "json", "markdown")
-    parser.add_argument(
-        "--all", action="store_true", help="print every figure and note, not only those of a first look"
-    )
+    parser.add_argument("--all", action="store_true", help="print every figure and note")
     add_gate(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     """Evaluate, and return 0, or 3 or 4 by the verdict, or 4 or 5 by a budget."""
     if arguments.config is not None and arguments.confirm is not None:
-        raise SettingsError("--confirm: has the settings of the run it names; leave --config out")
+        raise SettingsError("--confirm: has the settings of the run it names; leave EVALUATION out")
     if arguments.candidate is not None and arguments.confirm is None:
         raise SettingsError("--candidate: is for a run to confirm; give --confirm RUN_DIR as well")
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
@@ -140,26 +135,11 @@ def _run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     name="evaluate",
     examples=(
-        (
-            "lookup evaluate --config evaluation.toml --output report",
-            "print the comparison; report.html, report.md, summary.json and more go to report/",
-        ),
-        (
-            "lookup evaluate --config evaluation.toml --lookups logs/lookups --output report --force --by tenant,hour",
-            "another log, earlier results replaced, figures also by tenant and hour",
-        ),
-        (
-            "lookup evaluate --config evaluation.toml --output report --set evaluation.seeds=30 --format json",
-            "thirty replicates, for narrower intervals; the summary on stdout for a program",
-        ),
-        (
-            "lookup evaluate --config evaluation.toml --output report --budget budget.toml --junit junit.xml",
-            "fail a pipeline if a figure regresses by more than a budget, and say which",
-        ),
-        (
-            "lookup evaluate --confirm report --lookups logs/tuesday --output confirmed",
-            "the winner of an earlier run on another day: what is left of its difference",
-        ),
+        ("lookup evaluate evaluation.toml --output report", "print the comparison, and write it to report/"),
+        ("lookup evaluate evaluation.toml --output report --force --by tenant,hour", "split by tenant and hour"),
+        ("lookup evaluate evaluation.toml --output report --set evaluation.seeds=30", "thirty replicates"),
+        ("lookup evaluate evaluation.toml --output report --budget budget.toml", "exit code 5 above the budget"),
+        ("lookup evaluate --confirm report --lookups logs/tuesday --output confirmed", "the winner with new seeds"),
     ),
     add_arguments=_add_arguments,
     run=_run,

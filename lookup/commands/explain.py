@@ -11,6 +11,7 @@ import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from pathlib import Path
 
 from rich.console import Console
 
@@ -41,82 +42,54 @@ __all__ = ["COMMAND"]
 
 
 def _add_arguments(parser: Parser) -> None:
+    what = "folder or URI of a finished run, or TOML file of an evaluation"
+    add_config(parser, "EVALUATION_OR_RUN", what)
     parser.add_argument(
-        "run_dir",
-        nargs="?",
-        metavar="RUN_DIR",
-        help="folder or URI that `lookup evaluate` has written; explains what happened there, without --config",
+        "--topic", metavar="TOPIC", help="topic of the lookup. A short name means persistent://public/default/NAME"
     )
-    add_config(parser)
-    # Neither is needed for a run; `run` asks for what is.
-    del parser.needed["config"]
-    parser.add_argument(
-        "--topic", metavar="TOPIC", help="topic of the lookup; a short name means persistent://public/default/NAME"
-    )
-    parser.add_argument(
-        "--property",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="lookup property the client sends; repeatable",
-    )
-    parser.add_argument(
-        "--policy",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="policy to explain; repeatable; default: all of the evaluation or of the run",
-    )
-    parser.add_argument("--client", metavar="CLIENT", help="client, by which [[clients]] adds properties")
-    parser.add_argument(
-        "--cluster", type=cluster, metavar="NAME", help="cluster that is asked; needed where there are several"
-    )
+    parser.many("--property", metavar="KEY=VALUE", help="lookup property of the client")
+    parser.many("--policy", metavar="NAME", help="policy to explain (default: all)")
+    parser.add_argument("--client", metavar="CLIENT", help="address of the client, for its labels in [[clients]]")
+    parser.add_argument("--cluster", type=cluster, metavar="NAME", help="cluster of the lookup, if there are several")
     parser.add_argument(
         "--at",
         dest="at_us",
         type=moment,
         metavar="TIME",
-        help="moment that decides who is registered, like 2026-01-01T12:00:00Z; default: when a broker last "
-        "registered. Of a run: explain the owner that --topic or --bundle had; alone: the shedder's last cycle",
+        help="time of the lookup, like 2026-01-01T12:00:00Z (default: the last registration of a broker), or in a run "
+        "the time of an owner or a shedder cycle",
     )
-    parser.add_argument(
+    parser.many(
         "--usage",
-        action="append",
-        default=[],
         metavar="BROKER=USAGE",
-        help="load of a broker, 1.0 is full, of all others as *=0.5; repeatable; without it no broker has reported any",
+        help="load of a broker, where 1.0 is full, or of all others as in '*=0.5' (default: unknown)",
     )
-    parser.add_argument("--bundle", metavar="BUNDLE", help="of a run: the owners of this bundle, and why they changed")
-    parser.add_argument(
-        "--decision", metavar="ID", help="of a run: one decision, CLUSTER/POLICY/SEED/NUMBER, its row in its file"
-    )
-    parser.add_argument("--seed", type=whole, metavar="N", help="of a run: the replicate; default: the first")
-    parser.add_argument(
-        "--candidate", type=whole, metavar="N", help="of a folder that `lookup tune` has written: one of its candidates"
-    )
+    parser.add_argument("--bundle", metavar="BUNDLE", help="bundle of a run, to explain its owners")
+    parser.add_argument("--decision", metavar="ID", help="decision of a run, as CLUSTER/POLICY/SEED/NUMBER")
+    parser.add_argument("--seed", type=whole, metavar="N", help="seed of the replicate in a run (default: the first)")
+    parser.add_argument("--candidate", type=whole, metavar="N", help="candidate of a finished search")
     add_master(parser)
     add_format(parser, "table", "json")
 
 
 #: Destinations of flags that are about a lookup that is made up, and about a run.
-_OF_LOOKUP = ("config", "set", "property", "client", "usage")
+_OF_LOOKUP = ("set", "property", "client", "usage")
 _OF_RUN = ("bundle", "decision", "seed", "candidate", "master")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    is_run = arguments.run_dir is not None
+    path = Path(arguments.config)
+    is_run = path.is_dir() or "://" in arguments.config or not (path.suffix or path.is_file())
     for dest in _OF_LOOKUP if is_run else _OF_RUN:
         if getattr(arguments, dest) not in (None, []):
-            where = "is about a made-up lookup, not about a run" if is_run else "needs the folder of a run"
+            where = "belongs to a lookup of an evaluation, not to a run" if is_run else "needs the folder of a run"
             raise SettingsError(f"--{dest.removesuffix('_s')}: {where}; see `lookup explain --help`")
     if is_run and arguments.candidate is not None:
-        return explain_candidate(arguments.run_dir, arguments.candidate, arguments.format)
+        return explain_candidate(arguments.config, arguments.candidate, arguments.format)
     if is_run:
         return run_explained(arguments)
-    missing = [f"--{flag}" for flag in ("config", "topic") if not getattr(arguments, flag)]
-    if missing:
-        what = f"{' and '.join(missing)} must be given, or the folder of a run"
-        raise SettingsError(f"{what}; see `lookup explain --help`")
+    if not arguments.topic:
+        arguments.parser.error("--topic must be given")
     return _explain_lookup(arguments)
 
 
@@ -203,35 +176,11 @@ def _print_request(console: Console, scene: Scene) -> None:
 COMMAND = Command(
     name="explain",
     examples=(
-        (
-            "lookup explain --config evaluation.toml --topic persistent://public/default/orders --property rack=a",
-            "who was rejected and why, every score, the odds and the margin",
-        ),
-        (
-            "lookup explain --config evaluation.toml --topic orders --client 10.1.2.3 --at 2026-01-01T12:00:00Z",
-            "a client known by its address, the brokers of that moment",
-        ),
-        (
-            "lookup explain --config evaluation.toml --topic orders --usage broker-a:8080=0.9 --format json",
-            "with a supposed load, for a program",
-        ),
-        (
-            "lookup explain --config evaluation.toml --topic orders --policy rack --usage '*=0.5'",
-            "one policy, all brokers half full",
-        ),
-        (
-            "lookup explain report --topic persistent://shop/team-1/orders",
-            "of the run in report/: who owned the topic's bundle, why each change was made, which brokers came back",
-        ),
-        (
-            "lookup explain report --policy stock --at 2026-01-01T12:00:00Z",
-            "why the shedder moved something then or did not, and the settings that would have changed it",
-        ),
-        (
-            "lookup explain report --policy stock --topic orders --at 2026-01-01T12:00:00Z",
-            "the decision that made the topic's owner of that moment: what was asked, seen, rejected, scored, rolled",
-        ),
-        ("lookup explain report --decision east/stock/1/42", "one decision by its id"),
+        ("lookup explain evaluation.toml --topic orders --property rack=a", "every policy's answer to one lookup"),
+        ("lookup explain evaluation.toml --topic orders --usage '*=0.5'", "with half-full brokers"),
+        ("lookup explain report --topic orders", "the owners of the topic's bundle in a run"),
+        ("lookup explain report --policy stock --at 2026-01-01T12:00:00Z", "the shedder's cycle at that time"),
+        ("lookup explain report --topic orders --at 2026-01-01T12:00:00Z", "the decision for the owner at that time"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +14,17 @@ from rich.console import Console
 from lookup.commands.options import require_extra
 from lookup.commands.streams import data_console, plain, plain_table, print_json, progress
 from lookup.engine.explain import Explanation
-from lookup.errors import SettingsError
+from lookup.errors import Argument, InputError, SettingsError
 from lookup.model.decision import CYCLE_WORDS
 from lookup.model.names import TopicName
-from lookup.model.quoting import quantity
+from lookup.model.quoting import closest, quantity, shown
 from lookup.model.time import time_text
 
 if TYPE_CHECKING:
     from lookup.api.explaining_runs import CycleExplained, DecisionExplained
     from lookup.engine.explain import SeenBroker
     from lookup.logs.jobs import Workers
+    from lookup.report.figures import Run
     from lookup.report.past import BundleHistory, OwnerStep
 
 __all__ = ["print_explanation", "run_explained"]
@@ -48,16 +49,19 @@ def run_explained(arguments: argparse.Namespace) -> int:
     from lookup.report.figures import read_run
     from lookup.spark.choosing import rows_of
 
-    folder = arguments.run_dir
+    folder = arguments.config
     if has_tuning(folder):
         raise SettingsError(
             f"{folder}: holds a search, of which --candidate explains one number; its sealed days are an evaluation, "
             f"{folder}/sealed"
         )
-    rows = read_run(folder).summary["inputs"]["rows"]
+    run = read_run(folder)
+    rows = run.summary["inputs"]["rows"]
     needs_log = any(getattr(arguments, name) is not None for name in ("decision", "at_us"))
     with ExitStack() as stack:
         report = stack.enter_context(progress("reading the run"))
+        if arguments.topic is not None and arguments.bundle is None:
+            _require_topic(run, arguments.topic)
         # The tables of a run are read here; what was not recorded is found by replaying the log.
         master = arguments.master if needs_log else NO_SPARK
         workers = stack.enter_context(workers_of(master, lambda: rows_of(rows), starting=report))
@@ -69,13 +73,37 @@ def run_explained(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _require_topic(run: Run, topic: str) -> None:
+    """Refuse a topic that the log does not have; a log that is gone has any."""
+    import pyarrow.compute as pc
+
+    from lookup.logs.sources import list_log, open_parquet
+
+    name, known = TopicName.expand(topic), set[str]()
+    log = run.manifest["settings"]["inputs"]["lookups"]
+    with suppress(InputError):
+        for file in list_log(log) if log else ():
+            with open_parquet(file.path) as parquet:
+                for batch in parquet.iter_batches(columns=["topic"]):
+                    known.update(filter(None, pc.unique(batch.column(0)).to_pylist()))
+                    if known & {topic, str(name)}:
+                        return
+    if known:
+        # The same name in another namespace, or a similar one in this namespace.
+        elsewhere = (text for text in sorted(known) if text.endswith(f"/{name.local}"))
+        beside = (text for text in known if text.startswith(f"{name.domain}://{name.namespace}/"))
+        meant = next(elsewhere, None) or closest(str(name), beside)
+        hint = "" if meant is None else f"; did you mean {shown(meant)}?"
+        raise SettingsError(Argument("topic"), f": the log has no topic {shown(str(name))}{hint}")
+
+
 def _explained(
     arguments: argparse.Namespace, workers: Workers, report: Callable[[str], None]
 ) -> tuple[Any, Callable[[Console], None]]:
     """Return what is asked about, as JSON has it, and what prints it."""
     from lookup.api.explaining_runs import explain_cycle, explain_decision, explain_owners
 
-    folder, at_us = arguments.run_dir, arguments.at_us
+    folder, at_us = arguments.config, arguments.at_us
     which = {"policy": arguments.policy, "cluster": arguments.cluster, "seed": arguments.seed}
     subject = {"topic": arguments.topic, "bundle": arguments.bundle}
     has_subject = subject != {"topic": None, "bundle": None}

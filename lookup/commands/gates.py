@@ -31,14 +31,14 @@ def add_gate(parser: Parser) -> None:
     """Add the flags of a pipeline."""
     group = parser.add_argument_group("for a pipeline")
     group.add_argument(
-        "--budget", metavar="FILE", help="largest tolerated regressions, a TOML file; exit code 5 if one is exceeded"
+        "--budget", metavar="FILE", help="TOML file of the largest tolerated regressions, for exit code 5"
     )
     group.add_argument(
         "--against",
         metavar="RUN_DIR",
-        help="an earlier run over the same log and brokers: changes since then are printed, and the budget is theirs",
+        help="earlier run over the same log and brokers, to print the changes since then and apply the budget to them",
     )
-    group.add_argument("--junit", metavar="FILE", help="write what decides the exit code as JUnit XML")
+    group.add_argument("--junit", metavar="FILE", help="write the checks behind the exit code as JUnit XML")
 
 
 class Demands:

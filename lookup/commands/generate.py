@@ -21,26 +21,17 @@ def _add_arguments(parser: Parser) -> None:
     # No default for argparse: only figures that were given are passed on, and the dataclass has the defaults.
     usual = GenerateSettings()
     parser.add_argument(
-        "--lookups", type=whole, metavar="N", help=f"rows of LOOKUPS over all clusters (default: {usual.lookups})"
+        "--lookups", type=whole, metavar="N", help=f"number of lookups in all clusters (default: {usual.lookups})"
     )
-    parser.add_argument("--clusters", type=whole, metavar="N", help=f"clusters (default: {usual.clusters})")
-    parser.add_argument("--hours", type=number, metavar="X", help=f"length of the log (default: {usual.hours})")
+    parser.add_argument("--clusters", type=whole, metavar="N", help=f"number of clusters (default: {usual.clusters})")
     parser.add_argument(
-        "--seed", type=whole, metavar="N", help="the same seed and figures give the same rows (default: 1)"
+        "--hours", type=number, metavar="X", help=f"length of the log in hours (default: {usual.hours})"
     )
+    parser.add_argument("--seed", type=whole, metavar="N", help="seed of all random choices (default: 1)")
     parser.add_argument(
-        "--policy",
-        metavar="POLICY",
-        help="places and moves bundles: a policy that ships, or a TOML file with one; `none` writes a log that does "
-        f"not say who answered (default: {usual.policy})",
+        "--policy", metavar="POLICY", help=f"policy that ships, or TOML file, or none (default: {usual.policy})"
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help=f"set another figure, like brokers=6; repeatable; they are {', '.join(_OTHERS)}",
-    )
+    parser.many("--set", metavar="KEY=VALUE", help=f"another figure, like brokers=6, of {', '.join(_OTHERS)}")
     add_format(parser, "table", "json")
 
 
@@ -64,14 +55,8 @@ COMMAND = Command(
     name="generate",
     examples=(
         ("lookup generate --output sample", "300,000 lookups of two clusters over six hours"),
-        (
-            "lookup generate --output big --lookups 20_000_000 --clusters 3 --hours 22 --set brokers=20",
-            "a day of a large site",
-        ),
-        (
-            "lookup generate --output storm --set losses=4 --policy stock-extensible-5.0 --seed 7",
-            "four brokers are lost, under the other load manager of Pulsar 5.0",
-        ),
+        ("lookup generate --output big --lookups 20_000_000 --hours 22 --set brokers=20", "a day of a large site"),
+        ("lookup generate --output storm --set losses=4 --policy stock-extensible-5.0", "the loss of four brokers"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -50,27 +50,28 @@ _MANY_DOUBLED = 0.2
 def _add_arguments(parser: Parser) -> None:
     # "*" and not "+": argparse would complain of a missing source before an unknown flag, which `need` does not.
     parser.need(
-        "sources", nargs="*", metavar="SOURCE", help="log files, folders, globs or URIs; .gz, .bz2 and .zst too"
+        "sources", nargs="*", metavar="SOURCE", help="log files, folders, globs or URIs, also .gz, .bz2 and .zst"
     )
     add_output(parser, "the tables")
     parser.add_argument(
         "--reader",
         metavar="NAME",
-        help="log reader, see `lookup plugins list log_readers`; times without offset are UTC, or in its `timezone`",
+        help="log reader, from `lookup plugins list log_readers`. Times without an offset are in its "
+        "`timezone`, by default UTC",
     )
     parser.add_argument(
         "--mapping",
         type=settings_path,
         metavar="FILE",
-        help='TOML file with the parameters of the reader, and its name as use = "NAME"; or shipped:NAME',
+        help="TOML file with the parameters of a reader, or shipped:NAME",
     )
-    parser.add_argument("--cluster", type=cluster, metavar="NAME", help="cluster of rows whose source does not say it")
+    parser.add_argument("--cluster", type=cluster, metavar="NAME", help="cluster of rows without a cluster")
     # No default here: the library has it, and importing that would import Spark.
     parser.add_argument(
         "--max-quarantine-ratio",
         type=ratio,
         metavar="SHARE",
-        help="share of unreadable records above which nothing is written (default: 0.05)",
+        help="largest share of unreadable records (default: 0.05)",
     )
     add_master(parser)
     add_plugin_files(parser)
@@ -209,15 +210,9 @@ def _print(report: IngestReport, form: str) -> None:
 COMMAND = Command(
     name="ingest",
     examples=(
-        (
-            "lookup ingest access.tsv --mapping mapping.toml --output tables",
-            "any delimited file; the mapping says which column is what",
-        ),
+        ("lookup ingest access.tsv --mapping mapping.toml --output tables", "a delimited file, with its mapping"),
         ("lookup ingest logs/ --reader pulsar-broker --cluster east --output tables", "logs of Pulsar's brokers"),
-        (
-            "lookup ingest 'logs/*.gz' --reader my-format --plugin-file my_format.py --output tables --force",
-            "with a log reader of your own; earlier tables are replaced",
-        ),
+        ("lookup ingest 'logs/*.gz' --reader mine --plugin-file mine.py --output tables", "a log reader of your own"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -36,7 +36,7 @@ _LEAST, _OF_A_LABEL = 6, 2
 
 _EVALUATION = """\
 # Policies for topic lookups, replayed over a log and compared with one of them.
-# Every key is explained in docs/settings.md; `lookup config check --config {file}` finds mistakes.
+# Every key is explained in docs/settings.md; `lookup config check {file}` finds mistakes.
 
 # A name is a policy that ships, `lookup config list` has them all; a path or a table of your own may stand beside it.
 policies = [
@@ -99,22 +99,22 @@ broker_version = "{version}"
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "folder", nargs="?", metavar="DIR", help="where to write; default: here, for a plug-in a folder of its name"
+        "folder", nargs="?", metavar="DIR", help="folder to write (default: the current one, or the plug-in's name)"
     )
     purpose = parser.add_mutually_exclusive_group()
     purpose.add_argument(
         "--plugin",
         type=plugin_package.plugin_name,
         metavar="NAME",
-        help="write a package with a scorer of your own, a distribution NAME like rack-aware",
+        help="write a package for a scorer, like rack-aware",
     )
     purpose.add_argument(
-        "--log", metavar="SOURCE", help="your log: a file, folder, glob or URI, whose first lines choose the mapping"
+        "--log", metavar="SOURCE", help="file, folder, glob or URI of your log. Its first lines choose the mapping"
     )
     parser.add_argument(
-        "--cluster", type=cluster, default="main", metavar="NAME", help="cluster of rows that name none; default: main"
+        "--cluster", type=cluster, default="main", metavar="NAME", help="cluster of rows without one (default: main)"
     )
-    parser.add_argument("--broker-conf", metavar="FILE", help="broker.conf of your cluster: what it runs today")
+    parser.add_argument("--broker-conf", metavar="FILE", help="broker.conf of your cluster, for the incumbent")
     add_plugin_files(parser, "log readers")
 
 
@@ -207,11 +207,11 @@ def _echo(row: Mapping[str, Any], cluster: str) -> str:
 
 def _next(folder: Path, found: Recognised | None, arguments: argparse.Namespace) -> list[str]:
     config, report = shlex.quote(str(folder / "evaluation.toml")), shlex.quote(str(folder / "report"))
-    evaluate = f"lookup evaluate --config {config} --output {report}"
+    evaluate = f"lookup evaluate {config} --output {report}"
     if found is None:
         return [f"lookup generate --output {shlex.quote(str(folder / 'sample'))}", evaluate]
     lookups = shlex.quote(str(folder / "tables" / "lookups") if found.mapping else arguments.log)
-    inspect = f"lookup inspect {lookups} --config {config}"
+    inspect = f"lookup inspect {lookups} {config}"
     return [*([_ingest(folder, arguments.log, arguments)] if found.mapping else []), inspect, evaluate]
 
 
@@ -362,10 +362,10 @@ def _entry(broker: str, capacity: float | None = None, *, count: int = 0, first:
 COMMAND = Command(
     name="init",
     examples=(
-        ("lookup init trial", "an evaluation over a sample log, in trial/"),
-        ("lookup init trial --log access.log", "and the mapping that reads your log; prints the commands to type next"),
-        ("lookup init --log 'logs/*.gz' --cluster east", "of several files, here"),
-        ("lookup init --log record/lookups --broker-conf broker.conf", "of a record, compared with your settings"),
+        ("lookup init trial", "an evaluation of a sample log, in trial/"),
+        ("lookup init trial --log access.log", "an evaluation of your log, its mapping, and the next commands"),
+        ("lookup init --log 'logs/*.gz' --cluster east", "the same for several files, in the current folder"),
+        ("lookup init --log record/lookups --broker-conf broker.conf", "a record, with your settings as the incumbent"),
         ("lookup init --plugin rack-aware", "a package with a scorer, its tests and settings, in rack-aware/"),
     ),
     add_arguments=_add_arguments,

@@ -32,12 +32,13 @@ _SHOWN = 5
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.need("lookups", nargs="?", metavar="LOOKUPS", help="the table LOOKUPS: a Parquet file or a folder of them")
+    parser.need("lookups", nargs="?", metavar="LOOKUPS", help="LOOKUPS table, a Parquet file or a folder of them")
     parser.add_argument(
-        "--config",
+        "config",
+        nargs="?",
         type=settings_path,
-        metavar="FILE",
-        help="an evaluation whose brokers, rules and policies are held against the log",
+        metavar="EVALUATION",
+        help="TOML file of an evaluation, or shipped:NAME",
     )
     add_set(parser, "evaluation.session_s=300")
     add_format(parser, "table", "json")
@@ -45,7 +46,7 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.config is None and arguments.set:
-        raise SettingsError("--set: changes a setting of an evaluation; give it with --config")
+        raise SettingsError("--set: changes a setting of an evaluation; give EVALUATION as well")
     require_extra("inspect", "pyspark", "pyarrow", "pandas")
     from lookup.api.inspecting import inspect_selected
 
@@ -117,7 +118,7 @@ def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
         )
     session = cluster.session
     if session is None:
-        yield "load", "no broker is known: give --config, with brokers of the time of the log"
+        yield "load", "no broker is known: give EVALUATION, with the brokers of the log"
         return
     yield "mean load", f"{cluster.broker_load or 0.0:,.4g} weight/s of a broker, to be compared with its capacity"
     yield "load", f"session_s = {session.session_s}: a broker serves {session.expected:,.1f} lookups in that time"
@@ -136,11 +137,8 @@ def _shares(counts: Mapping[str, int], total: int, *, rest: str = "others") -> s
 COMMAND = Command(
     name="inspect",
     examples=(
-        ("lookup inspect sample/lookups", "demand by tenant, namespace, bundle and label, and a suggested session_s"),
-        (
-            "lookup inspect sample/lookups --config evaluation.toml",
-            "and rules, labels and parts of policies that have no effect on this log",
-        ),
+        ("lookup inspect sample/lookups", "demand by tenant, namespace, bundle and label, with a suggested session_s"),
+        ("lookup inspect sample/lookups evaluation.toml", "and the settings without effect on this log"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -63,7 +63,7 @@ class _HelpFormatter(argparse.HelpFormatter):
             margin = indent + line[: len(line) - len(words)]
             # Two blanks stand before a command line among the examples.
             wrap = _command_lines if margin == "  " else self._split_lines
-            lines += [margin + part for part in wrap(words, width - len(margin))]
+            lines += [margin + part for part in wrap(words, width - len(margin))] or [""]
         return "\n".join(lines)
 
 
@@ -91,6 +91,8 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="help", help="print this and exit")
         #: name in messages by destination, for arguments that must be given
         self.needed: dict[str, str] = {}
+        #: key of the settings that has an argument of the library, by its name
+        self.keys: dict[str, str] = {}
         #: destinations of the arguments of which one does in its place, by destination
         self.instead: dict[str, tuple[str, ...]] = {}
 
@@ -99,6 +101,12 @@ class Parser(argparse.ArgumentParser):
         # Not `required=True`: argparse would complain of a missing flag before an unknown one, its likely misspelling.
         action = self.add_argument(*names, **keywords)
         self.needed[action.dest] = names[0] if names[0].startswith("-") else str(action.metavar or action.dest)
+
+    def many(self, *names: str, **keywords: Any) -> None:
+        """Add a flag that may be repeated."""
+        text = keywords["help"]
+        keywords["help"] = f"{text[:-1]}, repeatable)" if text.endswith(")") else f"{text} (repeatable)"
+        self.add_argument(*names, action="append", default=[], **keywords)
 
     def format_help(self) -> str:
         """Return the help, in which what must be given stands without brackets."""
@@ -130,20 +138,20 @@ class Parser(argparse.ArgumentParser):
         raise SettingsError(f"{message.removeprefix('argument ')}; see `{self.prog} --help`")
 
     def in_flags(self, sentence: str) -> str:
-        """Return a sentence of the library with the flags of this command in place of the arguments it names.
+        """Return a sentence of the library with this command's names of the arguments in it.
 
         An argument's flag is the one whose value the parser keeps under the argument's name.
         """
         if not isinstance(sentence, Sentence):
             return sentence
-        flags = {action.dest: action for action in self._actions if action.option_strings}
+        actions = {action.dest: action for action in self._actions}
         words = []
         for part in sentence.parts:
-            if isinstance(part, str) or part.name not in flags:
-                words.append(str(part))
+            action = None if isinstance(part, str) else actions.get(part.name)
+            if isinstance(part, str) or action is None:
+                words.append(part if isinstance(part, str) else self.keys.get(part.name, str(part)))
                 continue
-            action = flags[part.name]
-            words.append(action.option_strings[-1])
+            words.append(action.option_strings[-1] if action.option_strings else str(action.metavar))
             # A switch, which takes no value, is given by its name alone.
             if part.value is not None and action.nargs != 0:
                 words.append(f" {part.value}")
@@ -168,6 +176,9 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         flag = rest[0].partition("=")[0]
         if not flag.startswith("-"):
             reached.error(f"{rest[0]!r} is one argument too many")
+        if flag == "--config" and hasattr(arguments, "config"):
+            words = [str(action.metavar) for action in reached._actions if not action.option_strings]
+            reached.error(f"--config: give the file without this flag, as in `{reached.prog} {' '.join(words)}`")
         known = [name for action in reached._actions for name in action.option_strings]
         reached.error(f"there is no flag {flag}; {suggestion(flag, known)}")
     missing = [
@@ -192,20 +203,21 @@ def require_extra(command: str, *packages: str, extra: str = "spark") -> None:
 # Flags that several commands share.
 
 
-def add_config(parser: Parser, what: str = "the evaluation, a TOML file") -> None:
-    """Add `--config`, and `--set`, which wins over the file."""
-    parser.need("--config", type=settings_path, metavar="FILE", help=f"{what}; or shipped:NAME")
-    add_set(parser, "evaluation.seeds=[1,2]")
+def add_config(
+    parser: Parser,
+    name: str = "EVALUATION",
+    what: str = "TOML file of the evaluation",
+    example: str = "evaluation.seeds=[1,2]",
+) -> None:
+    """Add the file of settings as an argument, and `--set`, which wins over it."""
+    parser.need("config", nargs="?", type=settings_path, metavar=name, help=f"{what}, or shipped:NAME")
+    add_set(parser, example)
 
 
 def add_set(parser: Parser, example: str) -> None:
     """Add `--set`."""
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help=f"set any setting by its key path, like {example}; repeatable, wins over file and environment",
+    parser.many(
+        "--set", metavar="KEY=VALUE", help=f"setting to change, like {example}. It wins over file and environment"
     )
 
 
@@ -216,20 +228,20 @@ def settings_flags(arguments: argparse.Namespace) -> dict[str, object]:
 
 def add_output(parser: Parser, what: str) -> None:
     """Add `--output` and `--force`."""
-    parser.need("--output", metavar="DIR", help=f"folder for {what}; must not exist or be empty")
-    parser.add_argument("--force", action="store_true", help="replace earlier results there; other files stay")
+    parser.need("--output", metavar="DIR", help=f"new or empty folder for {what}")
+    parser.add_argument("--force", action="store_true", help="replace earlier results in it, but no other file")
 
 
 def add_format(parser: Parser, *forms: str) -> None:
     """Add `--format`; the first form is the default."""
-    words = f"what to print: {', '.join(forms)}"
+    words = f"form of the output: {', '.join(forms)} (default: {forms[0]})"
     parser.add_argument("--format", choices=forms, default=forms[0], metavar="FORM", help=words)
 
 
 def add_master(
     parser: Parser,
-    what: str = "Spark's master, like local[*] or sc://host; none: this process, without Java; default: this "
-    "process below 200,000 rows, else local[*], all cores of this machine",
+    what: str = "Spark's master, like local[*] or sc://host, or none to run in this process without Java "
+    "(default: none below 200,000 rows, else local[*])",
 ) -> None:
     """Add `--master`."""
     parser.add_argument("--master", metavar="URL", help=what)
@@ -237,21 +249,17 @@ def add_master(
 
 def add_plugin_files(parser: Parser, what: str = "parts or log readers") -> None:
     """Add `--plugin-file`."""
-    parser.add_argument(
-        "--plugin-file",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help=f"Python file that registers {what}; repeatable",
-    )
+    parser.many("--plugin-file", metavar="FILE", help=f"Python file that registers {what}")
 
 
 def add_volume(parser: Parser) -> None:
     """Add `--quiet` and `--verbose`, which every command has."""
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("-q", "--quiet", action="store_true", help="no progress and no notes; warnings and errors stay")
     group.add_argument(
-        "-v", "--verbose", action="store_true", help="progress in lines that stay, times, and tracebacks of errors"
+        "-q", "--quiet", action="store_true", help="hide progress and notes, but not warnings and errors"
+    )
+    group.add_argument(
+        "-v", "--verbose", action="store_true", help="print progress as lines, times, and tracebacks of errors"
     )
 
 

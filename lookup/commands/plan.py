@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lookup.api.arguments import require_apart
-from lookup.commands.cluster_flags import add_cluster, check_cluster, endpoints_of
+from lookup.commands.cluster_flags import CONNECTION, add_cluster, cluster_of, endpoints_of
 from lookup.commands.options import (
     Command,
     Parser,
@@ -39,52 +39,35 @@ _ROWS = 20
 
 def _add_arguments(parser: Parser) -> None:
     add_source(parser)
+    parser.add_argument("--output", metavar="DIR", help="new or empty folder for plan.json and plan.html")
+    parser.add_argument("--force", action="store_true", help="replace an earlier plan in it, but no other file")
     parser.add_argument(
-        "--output", metavar="DIR", help="folder for plan.json and plan.html; must not exist or be empty"
+        "--policy", type=settings_path, metavar="FILE", help="TOML file of a policy (default: shipped:rebalance)"
     )
-    parser.add_argument("--force", action="store_true", help="replace an earlier plan there; other files stay")
+    parser.add_argument("--tuned", metavar="DIR", help="results of `lookup tune`, for the recommended policy")
     parser.add_argument(
-        "--policy",
-        type=settings_path,
-        metavar="FILE",
-        help="TOML with a policy whose shedder plans, or shipped:NAME; default: shipped:rebalance",
+        "--candidate", type=whole, metavar="N", help="finalist of --tuned (default: the recommended one)"
     )
-    parser.add_argument("--tuned", metavar="DIR", help="in place of --policy: results of `lookup tune`")
-    parser.add_argument(
-        "--candidate", type=whole, metavar="N", help="finalist of --tuned; default: the one it recommends"
-    )
-    parser.add_argument("--max-moves", type=whole, metavar="N", help="most bundles that move")
-    parser.add_argument("--max-weight", type=number, metavar="B/S", help="most load that moves, bytes per second")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="NAMESPACE", help="move bundles of this one alone; repeatable"
-    )
-    parser.add_argument(
-        "--drain",
-        action="append",
-        default=[],
-        metavar="BROKER",
-        help="first find a place for all that this broker owns, and give it nothing; id or host; repeatable",
-    )
+    parser.add_argument("--max-moves", type=whole, metavar="N", help="largest number of moves")
+    parser.add_argument("--max-weight", type=number, metavar="B/S", help="largest load to move, in bytes per second")
+    parser.many("--only", metavar="NAMESPACE", help="namespace whose bundles may move")
+    parser.many("--drain", metavar="BROKER", help="broker to empty first, by id or host")
     add_plugin_files(parser, "parts of policies")
     _add_printed(parser)
 
 
 def add_source(parser: Parser) -> None:
     """Add the flags that say which cluster is read, and how."""
-    parser.add_argument("--record", metavar="DIR", help="a folder of `lookup collect`, in place of a cluster itself")
-    parser.add_argument("--at", type=moment, dest="at", metavar="TIME", help="instant of --record; default: its end")
+    parser.add_argument("--record", metavar="DIR", help="record of `lookup collect` to read in place of a live cluster")
+    parser.add_argument("--at", type=moment, dest="at", metavar="TIME", help="instant of --record (default: its end)")
     add_cluster(parser)
     parser.add_argument(
-        "--wait",
-        type=duration,
-        dest="wait_s",
-        metavar="TIME",
-        help="how long to wait for reports of all brokers (default: 60s)",
+        "--wait", type=duration, dest="wait_s", metavar="TIME", help="longest wait for load reports (default: 60s)"
     )
     parser.add_argument(
         "--namespaces",
         metavar="FILE",
-        help="TOML with [[namespaces]]: isolation and anti-affinity; default: namespaces.toml of --record, or --admin",
+        help="TOML file with [[namespaces]] (default: those of the record or the cluster)",
     )
     add_lookups(parser)
 
@@ -92,36 +75,29 @@ def add_source(parser: Parser) -> None:
 def add_lookups(parser: Parser) -> None:
     """Add the flag that says where clients are."""
     parser.add_argument(
-        "--lookups",
-        metavar="PATH",
-        help="LOOKUPS of the cluster, as `lookup serve` records it or `lookup ingest` writes it: where clients are, by "
-        "what they sent in the day before",
+        "--lookups", metavar="PATH", help="LOOKUPS table of the cluster, for the locations of clients in the day before"
     )
 
 
 def source_of(arguments: argparse.Namespace) -> Source:
     """Return the cluster that the flags name."""
-    problems = check_cluster(arguments)
-    live = [name for name in ("admin", "service_url", "zookeeper") if getattr(arguments, name) is not None]
-    if arguments.record is None and not live:
-        problems.append("no cluster is named: give --record, or --admin, --service-url and --zookeeper")
-    if arguments.record is not None and live:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in live)
-        problems.append(f"--record and {flags}: a plan is of a record or of a cluster that is read now")
+    problems = []
+    if arguments.record is None and not any(getattr(cluster_of(arguments), name) for name in CONNECTION):
+        problems.append("no cluster is given: give --record DIR or --cluster FILE")
     if arguments.record is None and arguments.at is not None:
         problems.append("--at: is an instant of a record; give --record as well")
     if arguments.namespaces is not None and not Path(arguments.namespaces).is_file():
         problems.append(f"--namespaces: there is no file {arguments.namespaces}")
     if problems:
         raise SettingsError(problems)
-    require_extra("plan", "pyarrow", "kazoo", "pulsar", extra="collect")
     require_extra("plan", "scipy", "jinja2", extra="report")
+    endpoints = endpoints_of(arguments)
     from lookup.api.moving import Source
 
     return Source(
         arguments.record,
         arguments.at,
-        endpoints_of(arguments),
+        endpoints,
         _WAIT_S if arguments.wait_s is None else arguments.wait_s,
         arguments.namespaces,
         arguments.lookups,
@@ -210,12 +186,12 @@ def _print_table(table: Table, *, whole: bool = True) -> None:
 
 
 def _add_shown(parser: Parser) -> None:
-    parser.need("plan", metavar="PLAN", help="plan.json, or the folder it is in", nargs="?")
+    parser.need("plan", metavar="PLAN", help="plan.json, or its folder", nargs="?")
     _add_printed(parser)
 
 
 def _add_printed(parser: Parser) -> None:
-    parser.add_argument("--all", action="store_true", dest="whole", help="every row of every table")
+    parser.add_argument("--all", action="store_true", dest="whole", help="print every row of every table")
     add_format(parser, "table", "json")
 
 
@@ -267,39 +243,23 @@ COMMANDS = (
     Command(
         name="plan",
         examples=(
-            (
-                "lookup plan --admin http://b0:8080 --service-url pulsar://b0:6650 --zookeeper zk0:2181 --output plan",
-                "the moves that shipped:rebalance would make, in plan/plan.json and on the page plan/plan.html",
-            ),
-            ("lookup plan --record record --at 2026-01-01T12:00:00Z", "the same for an instant of a record"),
-            (
-                "lookup plan --record record --drain broker-2 --max-moves 40 --output plan",
-                "find a place for what broker-2 owns, then balance, 40 moves at most",
-            ),
-            ("lookup plan --record record --tuned tuning --only shop/orders", "the settings that a search recommends"),
-            (
-                "lookup plan --record record --policy near.toml --lookups served/lookups",
-                "bring load near its clients as well, if the policy's shedder does that",
-            ),
+            ("lookup plan --cluster cluster.toml --output plan", "the moves of shipped:rebalance"),
+            ("lookup plan --record record --at 2026-01-01T12:00:00Z", "plan at an instant of a record"),
+            ("lookup plan --record record --drain broker-2 --max-moves 40", "empty broker-2, then balance"),
+            ("lookup plan --record record --tuned tuned --only shop/orders", "plan with a tuned policy"),
         ),
         add_arguments=_add_arguments,
         run=_run,
     ),
     Command(
         name="plan show",
-        examples=(("lookup plan show plan", "its figures, moves, brokers, and what may not move"),),
+        examples=(("lookup plan show plan", "its figures, moves and brokers, and the bundles that must stay"),),
         add_arguments=_add_shown,
         run=_run_show,
     ),
     Command(
         name="plan eval",
-        examples=(
-            (
-                "lookup plan eval plan --admin http://b0:8080 --service-url pulsar://b0:6650 --zookeeper zk0:2181",
-                "which bundles have drifted since, and what the rest of the plan would bring",
-            ),
-            ("lookup plan eval plan --record record --format json", "the same for the end of a record, for a program"),
-        ),
+        examples=(("lookup plan eval plan --cluster cluster.toml", "the bundles moved since, and the remaining gain"),),
         add_arguments=_add_checked,
         run=_run_eval,
     ),

@@ -21,8 +21,8 @@ COMMANDS = (
     "pip install -e '.[test]'",
     "pytest",
     "lookup generate --output sample --clusters 1 --hours 6 --lookups 50000 --set brokers=6",
-    "lookup evaluate --config evaluation.toml --output report",
-    "lookup serve --config serving.toml",
+    "lookup evaluate evaluation.toml --output report",
+    "lookup serve serving.toml",
 )
 #: Templates of the files; a part of a path that begins with `dot-` begins with a dot. `my-plugin`, `my_plugin` and
 #: `MyPlugin` stand for the names of distribution and scorer, of module and of class, RELEASE and NEXT for the release

@@ -38,8 +38,8 @@ defaults. `lookup plugins list --format markdown` writes this page, of what is i
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("kind", nargs="?", metavar="KIND", help="only this kind: filters, scorers, selectors, ...")
-    parser.add_argument("--distribution", metavar="NAME", help="only what this installed distribution brings")
+    parser.add_argument("kind", nargs="?", metavar="KIND", help="kind to list, like filters, scorers or selectors")
+    parser.add_argument("--distribution", metavar="NAME", help="installed distribution to list")
     add_plugin_files(parser)
     add_format(parser, "table", "json", "markdown")
 
@@ -210,10 +210,10 @@ def _sources(registry: Registry) -> dict[str, tuple[str, str | None]]:
 COMMAND = Command(
     name="plugins list",
     examples=(
-        ("lookup plugins list", "everything, by kind, with parameters and their defaults"),
-        ("lookup plugins list selectors --format json", "selectors for a program"),
-        ("lookup plugins list --distribution rack-aware --format markdown", "a page about the parts of your package"),
-        ("lookup plugins list --plugin-file my_rack.py", "with the parts of a file of your own"),
+        ("lookup plugins list", "everything by kind, with parameters and defaults"),
+        ("lookup plugins list selectors --format json", "selectors, for programs"),
+        ("lookup plugins list --distribution rack-aware --format markdown", "a page with the parts of your package"),
+        ("lookup plugins list --plugin-file my_rack.py", "everything, with the parts of a file"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -14,9 +14,7 @@ __all__ = ["COMMANDS"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.need(
-        "folder", nargs="?", metavar="RUN_DIR", help="folder or URI that `lookup evaluate` or `lookup tune` has written"
-    )
+    parser.need("folder", nargs="?", metavar="RUN_DIR", help="folder or URI of a finished evaluation or search")
     add_gate(parser)
 
 
@@ -53,9 +51,11 @@ def _write(folder: str, name: str, page: str) -> None:
 
 
 def _add_diff(parser: Parser) -> None:
-    parser.need("first", nargs="?", metavar="RUN_A", help="folder or URI that `lookup evaluate` has written")
-    parser.need("second", nargs="?", metavar="RUN_B", help="another one; changes are from the first to this one")
-    parser.add_argument("--all", action="store_true", help="every figure and setting that differs, not the first ten")
+    parser.need("first", nargs="?", metavar="RUN_A", help="folder or URI of a finished evaluation")
+    parser.need("second", nargs="?", metavar="RUN_B", help="folder or URI of a later evaluation")
+    parser.add_argument(
+        "--all", action="store_true", help="print every changed figure and setting, not only the first ten"
+    )
     add_format(parser, "table", "markdown", "json")
 
 
@@ -80,11 +80,8 @@ COMMANDS = (
     Command(
         name="report",
         examples=(
-            ("lookup report report", "write report/report.html out of what `lookup evaluate` left in report/"),
-            (
-                "lookup report report --budget budget.toml --against main-report --junit junit.xml",
-                "judge the run by a budget of changes since an earlier one; JUnit XML for the build",
-            ),
+            ("lookup report report", "write report/report.html from the results in report/"),
+            ("lookup report report --against main --budget budget.toml --junit junit.xml", "judge changes since main"),
         ),
         add_arguments=_add_arguments,
         run=_run,
@@ -92,8 +89,8 @@ COMMANDS = (
     Command(
         name="diff",
         examples=(
-            ("lookup diff before after", "what changed from before/ to after/: the figures, then the settings"),
-            ("lookup diff before after --format markdown", "the same for a comment on a change"),
+            ("lookup diff before after", "the changed figures, then the changed settings"),
+            ("lookup diff before after --format markdown", "the same, as Markdown for a pull request"),
         ),
         add_arguments=_add_diff,
         run=_run_diff,

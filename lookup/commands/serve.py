@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from queue import Queue
 from typing import TYPE_CHECKING
 
-from lookup.commands.cluster_flags import TOKEN_VARIABLE
-from lookup.commands.options import Command, Parser, add_set, require_extra, settings_flags, settings_path
+from lookup.commands.cluster_flags import add_cluster, credentials_of, serving_of
+from lookup.commands.options import Command, Parser, add_config, require_extra
 from lookup.commands.streams import say
-from lookup.errors import InputError
-from lookup.settings import CollectSection, ServingFile, load_serving
+from lookup.settings import CollectSection, ServingFile
 
 if TYPE_CHECKING:
     from lookup.collect.observing import Record
-    from lookup.collect.sources import AdminRest, Credentials, Source
+    from lookup.collect.sources import AdminRest, Source
 
-__all__ = ["COMMAND", "admin_rest", "credentials_of", "load_settings", "state_topic"]
+__all__ = ["COMMAND", "admin_rest", "load_settings", "state_topic"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.need(
-        "--config",
-        type=settings_path,
-        metavar="FILE",
-        help="settings of the server, a TOML file; SIGHUP loads it again",
-    )
-    parser.add_argument("--bind", metavar="ADDRESS", help="address to listen on; default: serving.bind, 127.0.0.1")
-    parser.add_argument("--port", metavar="PORT", help="port to listen on; default: serving.port, 8900")
-    add_set(parser, "serving.flush_s=1")
+    add_config(parser, "SETTINGS", "TOML file of the server, read again after SIGHUP", "serving.flush_s=1")
+    add_cluster(parser)
+    parser.add_argument("--bind", metavar="ADDRESS", help="address of the server (default: serving.bind, 127.0.0.1)")
+    parser.add_argument("--port", metavar="PORT", help="port of the server (default: serving.port, 8900)")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -47,14 +40,14 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def load_settings(arguments: argparse.Namespace) -> ServingFile:
     """Read the settings of a server, flags first."""
-    flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
-    return load_serving(arguments.config, flags)
+    return serving_of(arguments, {"serving.bind": arguments.bind, "serving.port": arguments.port})
 
 
 @contextmanager
 def state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[Source]:
     """Make the source of the state topic, and close its client at the end."""
-    credentials = credentials_of(section)
+    require_extra("serve", "kazoo", "pulsar", extra="collect")
+    credentials = credentials_of(section, "collect")
     from lookup.collect.sources import PulsarTopicSource, pulsar_client
     from lookup.logs.readers.system_topics import STATE_TOPIC
 
@@ -68,45 +61,20 @@ def state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[Sou
 
 def admin_rest(section: CollectSection) -> AdminRest:
     """Make the source of topics."""
-    credentials = credentials_of(section)
+    require_extra("serve", "kazoo", "pulsar", extra="collect")
+    credentials = credentials_of(section, "collect")
     from lookup.collect.sources import AdminRest
 
     assert section.admin is not None
     return AdminRest(section.admin, credentials)
 
 
-def credentials_of(section: CollectSection) -> Credentials:
-    """Read what the settings and the environment prove us by.
-
-    Raises:
-        SettingsError: if a package is missing.
-        InputError: if a file of the settings is not what it should be.
-    """
-    require_extra("serve", "kazoo", "pulsar", extra="collect")
-    from lookup.collect.sources import Credentials
-
-    token = os.environ.get(TOKEN_VARIABLE) or None
-    credentials = Credentials(section.token_file, token, section.tls_ca, section.tls_cert, section.tls_key)
-    try:
-        # Before anything connects: to the client's own threads a bad file is no more than a refusal.
-        credentials.current_token()
-        credentials.tls_context()
-    except OSError as error:
-        raise InputError(f"collect: {error.filename or section.tls_ca} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"collect: {error}") from None
-    return credentials
-
-
 COMMAND = Command(
     name="serve",
     examples=(
-        ("lookup serve --config serving.toml", "until Ctrl-C; SIGHUP loads the settings again"),
-        ("lookup serve --config serving.toml --port 0 --set serving.flush_s=1", "on a free port, which the log names"),
-        (
-            "lookup serve --config serving.toml --set topics.catalog=topics.db --set topics.lister=indexed",
-            "lists topics as well, out of this catalog and by this lister",
-        ),
+        ("lookup serve serving.toml", "serve until Ctrl-C. SIGHUP reads the settings again"),
+        ("lookup serve serving.toml --cluster cluster.toml", "serve with the owners of all bundles"),
+        ("lookup serve serving.toml --set topics.catalog=topics.db", "list topics as well"),
     ),
     add_arguments=_add_arguments,
     run=_run,

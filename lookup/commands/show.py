@@ -10,28 +10,30 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from lookup.api.selection import fit_to_brokers, is_about
-from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
+from lookup.commands.cluster_flags import load_cluster
+from lookup.commands.options import Command, Parser, add_format, add_set, settings_flags
 from lookup.commands.streams import data_console, plain_table, print_json, stdout, warn
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
 from lookup.model.quoting import one_line, toml_text
 from lookup.settings import (
     EvaluationFile,
-    TopicsFile,
     describe,
     load_evaluation,
     load_manager_keys,
     load_manager_sources,
+    load_serving,
     load_topics,
     policy_warnings,
 )
+from lookup.settings.base import WholeFile
 from lookup.settings.loader import load_tuning
 from lookup.settings.problems import key_path
-from lookup.settings.shipped import shipped
-from lookup.settings.tuning import TuneFile
+from lookup.settings.shipped import shipped, shipped_path
 
 __all__ = ["COMMANDS", "Comment", "to_toml"]
 
@@ -41,21 +43,32 @@ Comment = Callable[[tuple[str | int, ...]], str]
 _INTRODUCTION = "# Settings as resolved; behind each value stands what set it. Paths are absolute.\n\n"
 _OTHERS = "# Settings as resolved; behind each value stands what set it.\n\n"
 #: What reads a file of settings, by the table that it has; else it is an evaluation.
-_READERS: Mapping[str, Callable[..., TopicsFile | TuneFile]] = {"topics": load_topics, "tune": load_tuning}
+_READERS: Mapping[str, Callable[..., WholeFile]] = {
+    "serving": load_serving, "topics": load_topics, "tune": load_tuning, "cluster": load_cluster
+}  # fmt: skip
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 def _add_arguments(parser: Parser) -> None:
-    add_config(parser, "the evaluation or settings of topics, a TOML file")
-    parser.add_argument(
-        "--resolved", action="store_true", help="defaults too, and what set each value; without it only what is set"
-    )
+    what = "TOML file of an evaluation, search, server, cluster or topics, or shipped:NAME of any file"
+    parser.need("config", nargs="?", metavar="FILE", help=what)
+    add_set(parser, "evaluation.seeds=[1,2]")
+    parser.add_argument("--resolved", action="store_true", help="print defaults too, and the source of each value")
     add_format(parser, "toml", "json")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    read = next((read for table, read in _READERS.items() if is_about(arguments.config, table)), load_evaluation)
-    settings = read(arguments.config, settings_flags(arguments))
+    path = shipped_path(arguments.config)
+    if path == arguments.config or arguments.resolved or arguments.set or arguments.format == "json":
+        return _show(arguments, path)
+    stdout().write(Path(path).read_text(encoding="utf-8"))
+    return 0
+
+
+def _show(arguments: argparse.Namespace, path: str) -> int:
+    """Print settings as they are understood."""
+    read = next((read for table, read in _READERS.items() if is_about(path, table)), load_evaluation)
+    settings = read(path, settings_flags(arguments))
     if isinstance(settings, EvaluationFile):
         settings = fit_to_brokers(settings)
         for sentence in policy_warnings(settings.policies):
@@ -188,23 +201,16 @@ COMMANDS = (
     Command(
         name="config show",
         examples=(
-            ("lookup config show --config evaluation.toml", "what is set, files that it names read into it"),
-            ("lookup config show --config evaluation.toml --resolved", "every value and what set it"),
-            ("lookup config show --config topics.toml --resolved", "the same of settings of topics"),
-            (
-                "LOOKUP_EVALUATION__TICK_S=30 lookup config show --config evaluation.toml --resolved",
-                "what a variable does",
-            ),
+            ("lookup config show shipped:haproxy", "a file that ships, as it is"),
+            ("lookup config show evaluation.toml", "the settings of a file, with the files that it names"),
+            ("lookup config show evaluation.toml --resolved", "every setting with its source"),
         ),
         add_arguments=_add_arguments,
         run=_run,
     ),
     Command(
         name="config list",
-        examples=(
-            ("lookup config list", "policies, mappings, scenarios and the rest, with their names"),
-            ("lookup config list --format json", "with their paths, to copy one"),
-        ),
+        examples=(("lookup config list", "all names and summaries. --format json adds the paths"),),
         add_arguments=lambda parser: add_format(parser, "table", "json"),
         run=_run_list,
     ),

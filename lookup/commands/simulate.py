@@ -14,7 +14,7 @@ __all__ = ["COMMAND"]
 
 def _add_arguments(parser: Parser) -> None:
     parser.need("scenarios", nargs="*", type=settings_path, metavar="SCENARIO", help="scenario files, or shipped:NAME")
-    parser.add_argument("--rewrite", action="store_true", help="write what is printed into the files as expected")
+    parser.add_argument("--rewrite", action="store_true", help="write the output into the files as the expected one")
     add_plugin_files(parser)
 
 
@@ -50,8 +50,8 @@ def _simulated(run: ScenarioRun, *, is_rewritten: bool) -> int:
 COMMAND = Command(
     name="simulate",
     examples=(
-        ("lookup simulate configs/scenarios/*.scenario", "run them; 1 where an assertion or expectation fails"),
-        ("lookup simulate mine.scenario --rewrite", "accept what is printed as what is expected"),
+        ("lookup simulate configs/scenarios/*.scenario", "exit code 1 if an assertion or expectation fails"),
+        ("lookup simulate mine.scenario --rewrite", "accept the output as the expected one"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -47,10 +47,10 @@ def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
     kind = flags.kind
 
     def add_arguments(parser: Parser) -> None:
-        help_text = f"name; a partitioned topic's partitions get the {kind} as well"
+        help_text = f"name of the topic. Its partitions get the {kind} as well"
         parser.need("topic", nargs="?", metavar="TOPIC", help=help_text)
         parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind}, KEY=VALUE or KEY:VALUE")
-        parser.add_argument(*flags.set_flags, dest="again", action="append", default=[], **flags.set_help)
+        parser.many(*flags.set_flags, dest="again", **flags.set_help)
         add_catalog(parser, server=True)
 
     def run(arguments: argparse.Namespace) -> int:
@@ -89,7 +89,7 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
     def add_arguments(parser: Parser) -> None:
         parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic")
         parser.add_argument("keys", nargs="*", metavar="KEY", help=f"keys of the {kind} to remove")
-        parser.add_argument(*flags.remove_flags, dest="again", action="append", default=[], **flags.remove_help)
+        parser.many(*flags.remove_flags, dest="again", **flags.remove_help)
         parser.add_argument("--all", action="store_true", help=f"remove all {kind}")
         add_catalog(parser, server=True)
 
@@ -125,15 +125,9 @@ def _run_list(arguments: argparse.Namespace) -> int:
 
 def _add_query_arguments(parser: Parser) -> None:
     parser.need(
-        "selector", nargs="?", metavar="SELECTOR", help="conditions that must all hold: k=v, k:v, k in (a,b), k"
+        "selector", nargs="?", metavar="SELECTOR", help="conditions with commas between, like k=v, k in (a,b) or k"
     )
-    parser.add_argument(
-        "--namespace",
-        action="append",
-        default=[],
-        metavar="NAMESPACE",
-        help="where to look; repeatable; default: topics.namespace, one's own",
-    )
+    parser.many("--namespace", metavar="NAMESPACE", help="namespace to search (default: topics.namespace)")
     add_mode(parser)
     add_catalog(parser, server=True)
     add_format(parser, "text", "json")
@@ -152,30 +146,30 @@ def _run_query(arguments: argparse.Namespace) -> int:
 _LABELS = _Flags(
     LABELS,
     set_flags=("--labels",),
-    set_help={"metavar": "PAIRS", "help": "the same, as in k1=v1,k2=v2"},
+    set_help={"metavar": "PAIRS", "help": "labels, as in k1=v1,k2=v2"},
     remove_flags=("--labels",),
-    remove_help={"metavar": "KEYS", "help": "the same, as in key1,key2"},
+    remove_help={"metavar": "KEYS", "help": "keys, as in key1,key2"},
 )
 _PROPERTIES = _Flags(
     PROPERTIES,
     set_flags=("-p", "--property"),
-    set_help={"metavar": "KEY=VALUE", "help": "the same; repeatable"},
+    set_help={"metavar": "KEY=VALUE", "help": "same as the argument"},
     remove_flags=("-k", "--key"),
-    remove_help={"metavar": "KEY", "help": "the same; repeatable"},
+    remove_help={"metavar": "KEY", "help": "same as the argument"},
 )
 
 #: In the order of the help.
 COMMANDS = (
     _set_command(
         _LABELS,
-        ("lookup topics labels set orders env=prod tier=gold", "two labels; others stay"),
-        ("lookup topics labels set orders --labels env=prod,tier=gold", "as Pulsar's PIP-451 writes it"),
+        ("lookup topics labels set orders env=prod tier=gold", "add two labels"),
+        ("lookup topics labels set orders --labels env=prod,tier=gold", "the same in the form of Pulsar's PIP-451"),
     ),
-    _get_command(LABELS, ("lookup topics labels get orders --format json", "as a JSON object")),
+    _get_command(LABELS, ("lookup topics labels get orders --format json", "print a JSON object")),
     _remove_command(
         _LABELS,
-        ("lookup topics labels remove orders tier", "one label"),
-        ("lookup topics labels remove orders --all", "every label"),
+        ("lookup topics labels remove orders tier", "remove one label"),
+        ("lookup topics labels remove orders --all", "remove every label"),
     ),
     Command(
         name="topics labels list",
@@ -186,15 +180,15 @@ COMMANDS = (
     Command(
         name="topics labels query",
         examples=(
-            ("lookup topics labels query 'env=prod,tier in (gold,pro)' --mode all", "in one's own namespace"),
-            ("lookup topics labels query team --namespace acme/eu --namespace public/default", "in two namespaces"),
+            ("lookup topics labels query 'env=prod,tier in (gold,pro)' --mode all", "topics of the default namespace"),
+            ("lookup topics labels query team --namespace acme/eu --namespace public/default", "of two namespaces"),
         ),
         add_arguments=_add_query_arguments,
         run=_run_query,
     ),
     _set_command(
-        _PROPERTIES, ("lookup topics properties set orders -p team=billing -p stage=raw", "two properties; others stay")
+        _PROPERTIES, ("lookup topics properties set orders -p team=billing -p stage=raw", "add two properties")
     ),
-    _get_command(PROPERTIES, ("lookup topics properties get orders --format json", "as a JSON object")),
-    _remove_command(_PROPERTIES, ("lookup topics properties remove orders -k stage", "one property")),
+    _get_command(PROPERTIES, ("lookup topics properties get orders --format json", "print a JSON object")),
+    _remove_command(_PROPERTIES, ("lookup topics properties remove orders -k stage", "remove one property")),
 )

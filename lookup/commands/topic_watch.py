@@ -115,9 +115,11 @@ class _Look:
 def _add_arguments(parser: Parser) -> None:
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_lister(parser)
-    parser.add_argument("--every", type=number, default=1.0, metavar="SECONDS", help="how often to look; default: 1")
     parser.add_argument(
-        "--for", type=number, dest="duration", metavar="SECONDS", help="when to end, 0: after one look; default: never"
+        "--every", type=number, default=1.0, metavar="SECONDS", help="interval between two looks (default: 1)"
+    )
+    parser.add_argument(
+        "--for", type=number, dest="duration", metavar="SECONDS", help="duration, or 0 for one look (default: no end)"
     )
     add_catalog(parser, server=True)
     add_format(parser, "text", "json")
@@ -212,9 +214,9 @@ def wait(every: float, duration: float | None) -> Iterator[None]:
 COMMAND = Command(
     name="topics watch",
     examples=(
-        ("lookup topics watch public/default --pattern 'public/default/orders-.*'", "until Ctrl-C, by name"),
-        ("lookup topics watch public/default --labels env=prod --for 60 --format json", "a minute, by labels"),
-        ("lookup topics watch public/default --server http://10.0.0.9:8900", "of a live cluster"),
+        ("lookup topics watch public/default --pattern 'public/default/orders-.*'", "watch names until Ctrl-C"),
+        ("lookup topics watch public/default --labels env=prod --for 60 --format json", "watch labels for a minute"),
+        ("lookup topics watch public/default --server http://10.0.0.9:8900", "topics of a live cluster"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -60,33 +60,23 @@ def add_catalog(parser: Parser, *, server: bool = False) -> None:
     """
     if server:
         parser.add_argument(
-            "--server",
-            action="append",
-            metavar="URL",
-            help="a decision server to ask, or A,B,C for several, in place of a catalog's file",
+            "--server", action="append", metavar="URL", help="decision servers, like A,B,C, in place of --catalog"
         )
-        parser.add_argument("--token-file", metavar="FILE", help="file with the token that the server wants")
-    parser.add_argument("--catalog", metavar="FILE", help="the SQLite file that holds the topics; default: topics.db")
-    parser.add_argument("--config", type=settings_path, metavar="FILE", help="settings: a TOML file with [topics]")
+        parser.add_argument("--token-file", metavar="FILE", help="file with the token for the server")
+    parser.add_argument("--catalog", metavar="FILE", help="SQLite file of the catalog (default: topics.db)")
+    parser.add_argument("--config", type=settings_path, metavar="FILE", help="TOML file with [topics]")
     add_set(parser, "topics.lister=indexed")
 
 
 def add_lister(parser: Parser) -> None:
     """Add the flags of a listing: properties, pattern, labels, mode, and plug-ins with listers."""
-    parser.add_argument(
-        "-p",
-        "--properties",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="property the lister filters by, KEY=VALUE or KEY:VALUE, several separated by commas; repeatable",
+    parser.many(
+        "-p", "--properties", metavar="KEY=VALUE", help="property for the lister, or several with commas between"
     )
     parser.add_argument(
-        "--pattern", type=_pattern, metavar="RE", help="regular expression over tenant/namespace/topic, whole name"
+        "--pattern", type=_pattern, metavar="RE", help="regular expression for the whole name, tenant/namespace/topic"
     )
-    parser.add_argument(
-        "--labels", metavar="SELECTOR", help="only topics whose labels fit, like 'env=prod,tier in (a,b),team'"
-    )
+    parser.add_argument("--labels", metavar="SELECTOR", help="label selector, like 'env=prod,tier in (a,b),team'")
     add_mode(parser)
     add_plugin_files(parser, "a lister")
 
@@ -94,11 +84,7 @@ def add_lister(parser: Parser) -> None:
 def add_mode(parser: Parser) -> None:
     """Add `--mode`."""
     parser.add_argument(
-        "--mode",
-        choices=MODES,
-        metavar="MODE",
-        default=MODES[0],
-        help="which topics: persistent (default), non-persistent or all",
+        "--mode", choices=MODES, metavar="MODE", default=MODES[0], help="persistent (default), non-persistent or all"
     )
 
 
@@ -247,7 +233,7 @@ def print_names(names: Sequence[str], form: str) -> None:
 def _add_list_arguments(parser: Parser) -> None:
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_lister(parser)
-    parser.add_argument("--include-system", action="store_true", help="show Pulsar's own topics as well")
+    parser.add_argument("--include-system", action="store_true", help="list Pulsar's own topics as well")
     add_catalog(parser, server=True)
     add_format(parser, "text", "json")
 
@@ -309,11 +295,13 @@ def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: Lis
 
 
 def _add_create_arguments(parser: Parser) -> None:
-    parser.need("topic", nargs="?", metavar="TOPIC", help="name; a short one means persistent://public/default/NAME")
-    parser.add_argument("--partitions", type=whole, metavar="N", help="make a partitioned topic of N partitions")
-    parser.add_argument("-p", "--properties", action="append", default=[], metavar="KEY=VALUE", help="repeatable")
-    parser.add_argument("--labels", action="append", default=[], metavar="KEY=VALUE", help="repeatable")
-    parser.add_argument("--create-namespace", action="store_true", help="make the namespace if there is none")
+    parser.need("topic", nargs="?", metavar="TOPIC", help="name. A short one means persistent://public/default/NAME")
+    parser.add_argument(
+        "--partitions", type=whole, metavar="N", help="number of partitions (default: a topic without partitions)"
+    )
+    parser.many("-p", "--properties", metavar="KEY=VALUE", help="KEY=VALUE to attach")
+    parser.many("--labels", metavar="KEY=VALUE", help="KEY=VALUE to attach")
+    parser.add_argument("--create-namespace", action="store_true", help="create the namespace if there is none")
     add_catalog(parser)
 
 
@@ -342,7 +330,7 @@ def _put(name: str, arguments: argparse.Namespace, catalog: Catalog) -> None:
 
 
 def _add_delete_arguments(parser: Parser) -> None:
-    parser.need("topic", nargs="?", metavar="TOPIC", help="name, of a partitioned topic without partition")
+    parser.need("topic", nargs="?", metavar="TOPIC", help="name of the topic, without a partition")
     add_catalog(parser)
 
 
@@ -356,7 +344,7 @@ def _run_delete(arguments: argparse.Namespace) -> int:
 
 def _add_delete_namespace_arguments(parser: Parser) -> None:
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
-    parser.add_argument("--force", action="store_true", help="delete its topics as well, with labels and properties")
+    parser.add_argument("--force", action="store_true", help="also delete its topics")
     add_catalog(parser, server=True)
 
 
@@ -371,10 +359,10 @@ LIST = Command(
     name="topics list",
     examples=(
         ("lookup topics list public/default", "every persistent topic, one per line"),
-        ("lookup topics list public/default --set topics.lister=indexed -p team=billing", "by property"),
-        ("lookup topics list public/default --pattern 'public/default/orders-.*'", "by name"),
-        ("lookup topics list public/default --labels 'env=prod,tier in (gold,silver)' --mode all", "by labels"),
-        ("lookup topics list public/default --server http://10.0.0.9:8900 -p team=billing", "of a live cluster"),
+        ("lookup topics list public/default --set topics.lister=indexed -p team=billing", "topics with a property"),
+        ("lookup topics list public/default --pattern 'public/default/orders-.*'", "topics with a matching name"),
+        ("lookup topics list public/default --labels 'env=prod,tier in (gold,silver)' --mode all", "matching labels"),
+        ("lookup topics list public/default --server http://10.0.0.9:8900 -p team=billing", "topics of a live cluster"),
     ),
     add_arguments=_add_list_arguments,
     run=_run_list,
@@ -382,21 +370,21 @@ LIST = Command(
 CREATE = Command(
     name="topics create",
     examples=(
-        ("lookup topics create orders --create-namespace --labels env=prod -p team=billing", "the first topic of all"),
-        ("lookup topics create persistent://acme/eu/orders --partitions 4 --create-namespace", "partitioned"),
+        ("lookup topics create orders --create-namespace --labels env=prod -p team=billing", "a first topic"),
+        ("lookup topics create persistent://acme/eu/orders --partitions 4 --create-namespace", "four partitions"),
     ),
     add_arguments=_add_create_arguments,
     run=_run_create,
 )
 DELETE = Command(
     name="topics delete",
-    examples=(("lookup topics delete persistent://acme/eu/orders", "with all its partitions"),),
+    examples=(("lookup topics delete persistent://acme/eu/orders", "the topic with all its partitions"),),
     add_arguments=_add_delete_arguments,
     run=_run_delete,
 )
 DELETE_NAMESPACE = Command(
     name="topics namespaces delete",
-    examples=(("lookup topics namespaces delete acme/eu --force", "with all its topics"),),
+    examples=(("lookup topics namespaces delete acme/eu --force", "the namespace with all its topics"),),
     add_arguments=_add_delete_namespace_arguments,
     run=_run_delete_namespace,
 )

@@ -47,26 +47,21 @@ _TIMES = ("since", "until", "scored_from")
 
 
 def _add_arguments(parser: Parser) -> None:
-    add_config(parser, "the search, a TOML file with [tune] and [[spaces]]")
+    add_config(parser, "SEARCH", "TOML file with [tune] and [[spaces]]", "tune.candidates=200")
     parser.add_argument(
-        "--broker-conf",
-        metavar="FILE",
-        help="in place of --config: a broker.conf, whose keys are varied in the spaces that ship for its load manager",
+        "--broker-conf", metavar="FILE", help="broker.conf to improve, in place of SEARCH, with shipped spaces"
     )
     parser.add_argument(
         "--against",
         metavar="PATH",
-        help="in place of --config: judge the finalists of the finished search in --output on this other log, a "
-        "LOOKUPS table, without searching again",
+        help="LOOKUPS of another log, in place of SEARCH, to judge the finalists in --output",
     )
     parser.instead["config"] = ("broker_conf", "against")
-    add_output(parser, "the results; one with a search that was stopped is gone on with")
-    parser.add_argument("--lookups", metavar="PATH", help="the LOOKUPS table, in place of inputs.lookups")
-    parser.add_argument("--brokers", metavar="PATH", help="the BROKERS table, in place of inputs.brokers")
+    add_output(parser, "the results. An interrupted search in it is resumed")
+    parser.add_argument("--lookups", metavar="PATH", help="LOOKUPS table to read in place of inputs.lookups")
+    parser.add_argument("--brokers", metavar="PATH", help="BROKERS table to read in place of inputs.brokers")
     parser.add_argument(
-        "--no-holdout",
-        action="store_true",
-        help="seal no days, for a log that is too short: nothing that is found is confirmed",
+        "--no-holdout", action="store_true", help="search on all days of a short log, without confirmation"
     )
     add_master(parser)
     add_format(parser, "table", "json")
@@ -74,10 +69,10 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Search, print what was found, and return 0 with a recommendation or 4 with none."""
-    searches = [flag for flag in ("config", "broker_conf", "against") if getattr(arguments, flag) is not None]
+    names = {"config": "SEARCH", "broker_conf": "--broker-conf", "against": "--against"}
+    searches = [name for dest, name in names.items() if getattr(arguments, dest) is not None]
     if len(searches) > 1:
-        flag = searches[-1].replace("_", "-")
-        raise SettingsError(f"--{flag}: stands for a whole search; leave --{searches[0].replace('_', '-')} out")
+        raise SettingsError(f"{searches[-1]}: stands for a whole search; leave {searches[0]} out")
     require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
     if arguments.against is not None:
         return _run_against(arguments)
@@ -269,21 +264,11 @@ COMMAND = Command(
     name="tune",
     examples=(
         (
-            "lookup tune --broker-conf broker.conf --lookups logs/lookups --brokers logs/brokers --output tuned",
-            "from today's broker.conf to the keys to change; 0 with a recommendation, 4 with none",
+            "lookup tune --broker-conf broker.conf --lookups logs/lookups --output tuned",
+            "keys of broker.conf to change",
         ),
-        (
-            "lookup tune --config tune.toml --output tuned --set tune.candidates=200",
-            "a search of your own: evaluation, spaces, objectives and limits are in tune.toml",
-        ),
-        (
-            "lookup tune --config tune.toml --output tuned --set tune.minutes=10 --format json",
-            "begin no further batch after ten minutes; the result on stdout for a program",
-        ),
-        (
-            "lookup tune --against logs/next-week --brokers logs/next-week-brokers --output tuned",
-            "the finalists of the search in tuned/ on another log; 0 if one is confirmed there, 4 if none is",
-        ),
+        ("lookup tune tune.toml --output tuned --set tune.minutes=10", "ten minutes with spaces of your own"),
+        ("lookup tune --against logs/next-week --output tuned", "the finalists on another log"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -11,7 +11,6 @@ from lookup.commands.cluster_flags import add_cluster
 from lookup.commands.options import Command, Parser, add_format, add_plugin_files, duration, moment, require_extra
 from lookup.commands.plan import add_lookups, source_of
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress
-from lookup.errors import SettingsError
 from lookup.model.quoting import quantity
 
 if TYPE_CHECKING:
@@ -26,21 +25,10 @@ _REPORTS_S = 60.0
 
 def _add_arguments(parser: Parser) -> None:
     parser.need(
-        "recorded",
-        nargs="?",
-        metavar="RECORD",
-        help="folder or URI in which `lookup serve` recorded; or the journal of a plan, as with --plan",
+        "recorded", nargs="?", metavar="RECORD_OR_JOURNAL", help="record of `lookup serve` or journal of `lookup apply`"
     )
-    parser.add_argument(
-        "--plan",
-        metavar="JOURNAL",
-        help="in place of decisions: measure what the plan predicted that `lookup apply` has carried out",
-    )
-    parser.instead["recorded"] = ("plan",)
-    parser.add_argument(
-        "--record", metavar="DIR", help="with --plan: a folder of `lookup collect`, in place of a cluster"
-    )
-    parser.add_argument("--at", type=moment, metavar="TIME", help="instant of --record; default: its end")
+    parser.add_argument("--record", metavar="DIR", help="record of `lookup collect` to read in place of a live cluster")
+    parser.add_argument("--at", type=moment, metavar="TIME", help="instant of --record (default: its end)")
     add_cluster(parser)
     add_lookups(parser)
     # What else a plan is made of.
@@ -51,19 +39,14 @@ def _add_arguments(parser: Parser) -> None:
         default=_REPORTS_S,
         dest="wait_s",
         metavar="TIME",
-        help="with --plan: how long to wait for reports of all brokers (default: 60s)",
+        help="longest wait for load reports (default: 60s)",
     )
     add_plugin_files(parser, "parts of the policies")
     add_format(parser, "table", "json")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    journal = arguments.plan
-    if journal is None and Path(arguments.recorded).is_file():
-        journal = arguments.recorded
-    elif journal is not None and arguments.recorded is not None:
-        raise SettingsError("RECORD and --plan: verify decisions or a plan; give one of them")
-    return _verify_decisions(arguments) if journal is None else _verify_plan(journal, arguments)
+    return (_verify_plan if Path(arguments.recorded).is_file() else _verify_decisions)(arguments)
 
 
 def _verify_decisions(arguments: argparse.Namespace) -> int:
@@ -91,13 +74,13 @@ def _print_verified(verified: Verified, form: str) -> None:
         console.print(plain(f"{entry.decision} of {entry.policy}, {entry.cause}: {entry.detail}"), soft_wrap=True)
 
 
-def _verify_plan(journal: str, arguments: argparse.Namespace) -> int:
+def _verify_plan(arguments: argparse.Namespace) -> int:
     """Print the figures that a plan predicted beside those that are measured."""
     source = source_of(arguments)
     from lookup.api.moving import verify
 
     with progress("verifying a plan") as report_stage:
-        measured = verify(journal, source, progress=report_stage)
+        measured = verify(arguments.recorded, source, progress=report_stage)
     if arguments.format == "json":
         print_json(measured.document())
     else:
@@ -128,13 +111,9 @@ def _load(load: float | None) -> str:
 COMMAND = Command(
     name="verify",
     examples=(
-        ("lookup verify record", "everything that `lookup serve` recorded there; 1 if a decision differs"),
-        ("lookup verify record --format json", "for a program"),
-        (
-            "lookup verify --plan plan.json.journal --admin http://b0:8080 --service-url pulsar://b0:6650",
-            "after `lookup apply`: each figure before, as predicted and as measured",
-        ),
-        ("lookup verify --plan plan.json.journal --record collected", "the same by the record of `lookup collect`"),
+        ("lookup verify record", "recompute all decisions of `lookup serve`. Exit code 1 if one differs"),
+        ("lookup verify plan.json.journal --cluster cluster.toml", "each figure before, as predicted and as measured"),
+        ("lookup verify plan.json.journal --record collected", "the same from a record of `lookup collect`"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -19,7 +19,7 @@ from lookup.model.quoting import suggestion
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.files import anchored
 from lookup.settings.problems import Loc, choices_at, descend, key_path, known_keys
-from lookup.settings.serving import ServingFile
+from lookup.settings.serving import ClusterFile, ServingFile
 from lookup.settings.topics import TopicsFile
 from lookup.settings.tuning import TuneFile
 
@@ -31,7 +31,7 @@ __all__ = [
 #: Variables that begin so, in any case, are settings; two underscores go one table down.
 _PREFIX = "lookup_"
 #: The kinds of file whose settings variables may set.
-_FILES: tuple[type[BaseModel], ...] = (EvaluationFile, ServingFile, TopicsFile, TuneFile)
+_FILES: tuple[type[BaseModel], ...] = (ClusterFile, EvaluationFile, ServingFile, TopicsFile, TuneFile)
 
 
 @dataclass(frozen=True, slots=True)

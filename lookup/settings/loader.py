@@ -95,13 +95,7 @@ def load_topics(
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> TopicsFile:
-    """Read the settings of topics.
-
-    Args:
-        path: a TOML file with `[topics]`; None: no file.
-        overrides: flags by key path, `{"topics.catalog": "t.db"}`, as for `load_evaluation`, like the next.
-        environ: variables.
-    """
+    """Read the settings of topics, for None without a file; arguments as for `load_evaluation`."""
     return examine_settings(TopicsFile, {} if path is None else path, overrides, environ).require()
 
 

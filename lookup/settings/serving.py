@@ -1,4 +1,4 @@
-"""Model the file of the decision server: where it listens, what it records, its bounds, collector and policies."""
+"""Model the file of the decision server, and the file with the connection to a cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import Loc
 from lookup.settings.topics import ListingSection
 
-__all__ = ["CollectSection", "ServingFile", "ServingSection"]
+__all__ = ["ClusterFile", "ClusterSection", "CollectSection", "ConnectionSection", "ServingFile", "ServingSection"]
 
 #: Stands for a value that is wrong, where None would mean that it is absent.
 _UNKNOWN: Any = object()
@@ -105,13 +105,13 @@ class ServingSection(Strict):
         return masked
 
 
-class CollectSection(Strict):
-    """A collector inside the decision server: the owners of all bundles, from the state topic, and the topics."""
+class ConnectionSection(Strict):
+    """Addresses of a cluster's brokers, and credentials."""
 
     service_url: _PulsarUrl | None = None
-    """Brokers to read the state topic from, like `pulsar://broker-0:6650,broker-1:6650`; absent: no owners."""
+    """Brokers, like `pulsar://broker-0:6650,broker-1:6650`; absent: no owners are read."""
     admin: _HttpUrl | None = None
-    """Brokers whose REST lists topics, like `http://broker-0:8080,broker-1:8080`; absent: no topics."""
+    """Admin REST of brokers, like `http://broker-0:8080,broker-1:8080`; absent: no topics and bundles are read."""
     token_file: str | None = None
     """Path of a file with a token for the brokers; absent: the variable `PULSAR_TOKEN` is the token, if it is set."""
     tls_ca: str | None = None
@@ -120,6 +120,33 @@ class CollectSection(Strict):
     """Path of the certificate of this client, PEM."""
     tls_key: str | None = None
     """Path of the key of that certificate, PEM."""
+
+    @model_validator(mode="after")
+    def _check_key(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key: one needs the other")
+        return self
+
+
+class ClusterSection(ConnectionSection):
+    """Connection to a live cluster."""
+
+    name: Annotated[Text, held_to(cluster_problem)] | None = None
+    """Name of the cluster; absent: the admin REST gives it."""
+    zookeeper: Annotated[Text, held_to(lambda text: endpoint_problem("zookeeper", text))] | None = None
+    """ZooKeeper, like `zk-0:2181,zk-1:2181/chroot`, `tls://` before it for TLS; absent: no lookup properties."""
+
+
+class ClusterFile(WholeFile):
+    """File with the connection to a live cluster."""
+
+    cluster: ClusterSection = ClusterSection()
+    """Connection to the cluster."""
+
+
+class CollectSection(ConnectionSection):
+    """A collector inside the decision server: the owners of all bundles, from the state topic, and the topics."""
+
     wait_s: Annotated[float, Field(strict=True, ge=0.1, le=3600)] = 30.0
     """Seconds that the start waits until the state topic has been read to its end."""
     stale_s: Annotated[float, Field(strict=True, ge=0, le=86400)] = 60.0
@@ -133,8 +160,6 @@ class CollectSection(Strict):
     def _check(self) -> Self:
         if self.service_url is None and self.admin is None:
             raise ValueError("nothing to collect: give service_url, admin, or both")
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("tls_cert and tls_key: one needs the other")
         return self
 
 

@@ -19,6 +19,7 @@ _PREFIX = "shipped:"
 #: What files are, by their folder, or by their name for those in none.
 _KINDS = {
     "brokers": "profile of brokers",
+    "cluster": "connection to a cluster",
     "mappings": "mapping of a log",
     "policies": "policy",
     "scenarios": "scenario",

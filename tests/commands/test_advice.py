@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lookup.commands.advice import obstacles_of, warnings_of
-from lookup.settings import PolicySpec, load_manager_keys, policy_warnings
+from lookup.settings import load_manager_keys
 from tests.settings.files import evaluation, write
 
 _MODULAR = "brokers b-0:1 to b-1:1: ModularLoadManagerImpl is no extensible load manager and ignores lookup properties"
@@ -145,12 +145,3 @@ def test_margins_in_percent_are_told(tmp_path: Path) -> None:
         "verdict.margin: 5 is 500",
         "verdict.margins.moves: 2.5 is 250",
     ]
-
-
-def test_pulsars_key_for_bundles_needs_a_file() -> None:
-    """No part of a policy reads it."""
-    policy = {"name": "p", "selector": "best", "broker_conf": {"defaultNumberOfNamespaceBundles": 8}}
-
-    (warning,) = policy_warnings([PolicySpec.model_validate(policy)])
-    assert warning.startswith("policy 'p': defaultNumberOfNamespaceBundles ")
-    assert policy_warnings([PolicySpec.model_validate({**policy, "bundles": 8})]) == []

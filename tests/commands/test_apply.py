@@ -14,13 +14,13 @@ from lookup.moving.shedding import KEY
 from tests.moving.plans import written
 from tests.moving.standin import StandIn, running
 
-_URL = "pulsar://127.0.0.1:1"
-
 
 @pytest.fixture
-def standin() -> Iterator[StandIn]:
-    """Run a cluster whose state topic nobody can read."""
+def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """Run a cluster whose state topic nobody can read, and connect commands to it."""
+    monkeypatch.setenv("LOOKUP_CLUSTER__SERVICE_URL", "pulsar://127.0.0.1:1")
     with running() as started:
+        monkeypatch.setenv("LOOKUP_CLUSTER__ADMIN", started.url)
         yield started
 
 
@@ -45,7 +45,7 @@ def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("p", "--in-flight", "0"), "--in-flight: 0 should be above 0"),
         (("p", "--max-backlog", "-1"), "--max-backlog: -1 should be above 0"),
         (("p", "--guard", "up"), "--prometheus, --guard: "),
-        (("p", "--admin", "b0:8080"), "--admin: "),
+        (("p", "--cluster", "no.toml"), "no.toml: "),
         (("p", "--prometheus", "x", "--guard", "up"), "--prometheus: "),
     ],
 )
@@ -56,7 +56,7 @@ def test_flags_that_cannot_work(capsys: pytest.CaptureFixture[str], words: tuple
 
 def test_plans_that_cannot_be_used(standin: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One that is not there, half, edited, of another version or another cluster."""
-    path, to = written(standin.plan(), tmp_path), ("--admin", standin.url, "--service-url", _URL)
+    path = written(standin.plan(), tmp_path)
     whole = path.read_text()
     other = json.loads(whole) | {"plan": 2}
     for text, sentence in (
@@ -66,20 +66,25 @@ def test_plans_that_cannot_be_used(standin: StandIn, tmp_path: Path, capsys: pyt
         ("{}", f"{path} is no plan"),
     ):
         path.write_text(text)
-        assert sentence in _refused(capsys, str(path), *to, "--yes")
+        assert sentence in _refused(capsys, str(path), "--yes")
     written(standin.plan(cluster="west"), tmp_path)
-    assert "is of cluster 'west'" in _refused(capsys, str(path), *to, "--yes")
-    assert "there is no such file" in _refused(capsys, str(tmp_path / "none"), *to)
+    assert "is of cluster 'west'" in _refused(capsys, str(path), "--yes")
+    assert "there is no such file" in _refused(capsys, str(tmp_path / "none"))
 
     assert [file.name for file in tmp_path.iterdir()] == ["plan.json"]
 
 
-def test_what_must_be_given(standin: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_must_be_given(
+    standin: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The REST moves bundles, the topic says where they are."""
     path = str(written(standin.plan(), tmp_path))
 
-    assert "--admin must be given" in _refused(capsys, path, "--service-url", _URL)
-    assert "--service-url must be given" in _refused(capsys, path, "--admin", standin.url)
+    monkeypatch.delenv("LOOKUP_CLUSTER__ADMIN")
+    assert "cluster.admin must be given" in _refused(capsys, path)
+    monkeypatch.delenv("LOOKUP_CLUSTER__SERVICE_URL")
+    monkeypatch.setenv("LOOKUP_CLUSTER__ADMIN", standin.url)
+    assert "cluster.service_url must be given" in _refused(capsys, path)
 
 
 def test_a_journal_of_another_plan_is_refused(
@@ -89,11 +94,10 @@ def test_a_journal_of_another_plan_is_refused(
     path, journal = str(written(standin.plan(), tmp_path)), tmp_path / "journal"
     with Journal(journal) as opened:
         opened.begin(standin.plan(2))
-    to = ("--admin", standin.url, "--service-url", _URL, "--yes")
 
-    assert f"of another plan than {path}; --journal" in _refused(capsys, path, "--journal", str(journal), *to)
+    assert f"of another plan than {path}; --journal" in _refused(capsys, path, "--journal", str(journal), "--yes")
     journal.write_text("mine\n")
-    assert "line 1 is no entry" in _refused(capsys, path, "--journal", str(journal), *to)
+    assert "line 1 is no entry" in _refused(capsys, path, "--journal", str(journal), "--yes")
     assert journal.read_text() == "mine\n"
 
 
@@ -104,8 +108,8 @@ def test_recover_puts_shedding_back(standin: StandIn, tmp_path: Path, capsys: py
         journal.begin(standin.plan())
         journal.write("freezing", found="true")
 
-    assert main(["apply", "--recover", str(path), "--admin", standin.url]) == 0
+    assert main(["apply", "--recover", str(path)]) == 0
     assert standin.configuration == {KEY: "true"}
     assert f"{KEY} is true again" in capsys.readouterr().err
-    assert main(["apply", "--recover", str(path), "--admin", standin.url]) == 0
+    assert main(["apply", "--recover", str(path)]) == 0
     assert "nothing was changed" in capsys.readouterr().err

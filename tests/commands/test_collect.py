@@ -21,9 +21,10 @@ from tests.processes import HEEDING, awaited
 
 
 @pytest.fixture
-def rest() -> Iterator[Rest]:
-    """Run an admin REST."""
+def rest(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rest]:
+    """Run an admin REST, and connect commands to it."""
     with running_rest() as running:
+        monkeypatch.setenv("LOOKUP_CLUSTER__ADMIN", running.url)
         yield running
 
 
@@ -44,8 +45,7 @@ def _started(rest: Rest, record: Path, *before_it: str) -> subprocess.Popen[str]
     """
     process = subprocess.Popen(
         [
-            *before_it, sys.executable, "-c", HEEDING, "collect", "--admin", rest.url, "--output", str(record),
-            "--every", "0.1s",
+            *before_it, sys.executable, "-c", HEEDING, "collect", "--output", str(record), "--every", "0.1s",
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -60,13 +60,13 @@ def test_record_of_a_while(rest: Rest, tmp_path: Path, capsys: pytest.CaptureFix
     """After `--for` the tables are complete, what they lack was said, and the counts are printed as JSON."""
     record = tmp_path / "record"
 
-    code = main(["collect", "--admin", rest.url, "--output", str(record), "--for", "1s", "--format", "json"])
+    code = main(["collect", "--output", str(record), "--for", "1s", "--format", "json"])
 
     out, err = capsys.readouterr()
     assert code == 0
     assert json.loads(out)["rows"] == {"brokers": 2, "loads": 0, "bundles": 0, "ownership": 0}
-    assert "without --zookeeper BROKERS" in err
-    assert "without --service-url there" in err
+    assert "without cluster.zookeeper BROKERS" in err
+    assert "without cluster.service_url there" in err
     assert [(row["cluster"], row["broker"], row["event"]) for row in _rows(record, "brokers")] == [
         ("east", "a:8080", "registered"),
         ("east", "b:8080", "registered"),
@@ -130,7 +130,7 @@ def test_token_is_sent_and_never_shown(rest: Rest, tmp_path: Path, monkeypatch: 
     rest.answers["tenants"] = 401
     record = tmp_path / "record"
 
-    main(["collect", "--admin", rest.url, "--output", str(record), "--for", "1s"])
+    main(["collect", "--output", str(record), "--for", "1s"])
 
     out, err = capfd.readouterr()
     assert rest.tokens == {"Bearer s3cret"}
@@ -146,9 +146,10 @@ def test_token_that_no_header_holds_is_never_shown(
 ) -> None:
     """A file that holds no token is named, what it holds is not."""
     (tmp_path / "token").write_text(token, encoding="utf-8")
-    flags = ["--admin", f"{scheme}://127.0.0.1:1", "--token-file", str(tmp_path / "token")]
+    text = f'[cluster]\nadmin = "{scheme}://127.0.0.1:1"\ntoken_file = "token"\n'
+    (tmp_path / "cluster.toml").write_text(text)
 
-    assert main(["collect", *flags, "--output", str(tmp_path / "record")]) == 2
+    assert main(["collect", "--cluster", str(tmp_path / "cluster.toml"), "--output", str(tmp_path / "record")]) == 2
     err = capsys.readouterr().err
     assert f"the token in {tmp_path / 'token'} " in err
     assert "s3c" not in err
@@ -194,31 +195,31 @@ def test_rows_that_the_disk_never_took_are_named(rest: Rest, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    ("keys", "sentence"),
     [
-        ([], "give --admin, --service-url and --zookeeper"),
-        (["--admin", "b:8080"], "--admin: should be of"),
-        (["--service-url", "http://b"], "--service-url: "),
-        (["--admin", "http://a,https://b"], "--admin: names servers of several"),
-        (["--service-url", "pulsar://[::1]:1", "--cluster", "c"], "--service-url: has an IPv6 address"),
-        (["--zookeeper", "zk:port", "--cluster", "c"], "--zookeeper: should be of the form HOST:PORT"),
-        (["--zookeeper", "a/../b", "--cluster", "c"], "--zookeeper: should be of the form HOST:PORT"),
-        (["--admin", "http://me:pw@b"], "--admin: names a user"),
-        (["--zookeeper", "z", "--tls-ca", "/no/ca"], "--tls-ca: there is no file"),
-        (["--admin", "https://h:1", "--tls-ca", __file__], f"--tls-ca: {__file__} "),
-        (["--admin", "https://h:1", "--tls-cert", __file__, "--tls-key", __file__], "--tls-cert, --tls-key: "),
-        (["--zookeeper", "z", "--tls-key", __file__], "--tls-cert, --tls-key: one needs"),
-        (["--zookeeper", "z"], "--cluster must be given where"),
-        (["--admin", "http://127.0.0.1:1"], "--cluster must be given, since"),
-        (["--zookeeper", "z", "--for", "soon"], "--for: 'soon' is"),
-        (["--zookeeper", "z", "--every", "0s"], "--every: '0s' is"),
+        ({}, "--cluster: give a file with an address"),
+        ({"admin": "b:8080"}, "cluster.toml: cluster.admin: should be of"),
+        ({"service_url": "http://b"}, "cluster.service_url: "),
+        ({"service_url": "pulsar://[::1]:1"}, "cluster.service_url: has an IPv6 address"),
+        ({"zookeeper": "a/../b"}, "cluster.zookeeper: should be of the form HOST:PORT"),
+        ({"admin": "http://me:pw@b"}, "cluster.admin: names a user"),
+        ({"zookeeper": "z", "tls_ca": "/no/ca"}, "cluster: /no/ca cannot be read"),
+        ({"admin": "https://h:1", "tls_ca": __file__}, f"cluster.tls_ca: {__file__} "),
+        ({"admin": "https://h:1", "tls_cert": __file__, "tls_key": __file__}, "cluster.tls_cert, cluster.tls_key: "),
+        ({"zookeeper": "z", "tls_key": __file__}, "tls_cert and tls_key: one needs"),
+        ({"zookeeper": "z"}, "cluster.name must be given where"),
+        ({"admin": "http://127.0.0.1:1"}, "cluster.name must be given, since"),
+        ({"adnim": "http://b:1"}, "adnim"),
     ],
 )
 def test_mistake_is_a_sentence(
-    flags: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    keys: dict[str, str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is wrong with the flags is said with what would be right, without a password, and nothing is made."""
-    code = main(["collect", *flags, "--output", str(tmp_path / "record")])
+    """What is wrong with the connection is said with what would be right, without a password, and nothing is made."""
+    lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+    (tmp_path / "cluster.toml").write_text(f"[cluster]\n{lines}")
+
+    code = main(["collect", "--cluster", str(tmp_path / "cluster.toml"), "--output", str(tmp_path / "record")])
 
     err = capsys.readouterr().err
     assert (code, "pw" in err) == (2, False)

@@ -39,7 +39,7 @@ def test_without_java_it_is_one_sentence(tmp_path: Path, log: Path) -> None:
     """Without Java the command says so and leaves nothing behind; as a process of its own."""
     config = evaluation_of(tmp_path, log)
 
-    words = ("evaluate", "--config", config, "--output", tmp_path / "o")
+    words = ("evaluate", config, "--output", tmp_path / "o")
     with _process(*words, *_ON_SPARK, JAVA_HOME="/no/java") as process:
         out, err = process.communicate(timeout=300)
 
@@ -53,7 +53,7 @@ def test_an_unknown_master_is_one_sentence(tmp_path: Path, log: Path, master: st
     """A master that Spark does not know is refused before a JVM is started."""
     config = evaluation_of(tmp_path, log)
 
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", "--master", master) as process:
+    with _process("evaluate", config, "--output", tmp_path / "o", "--master", master) as process:
         out, err = process.communicate(timeout=300)
 
     (mistake,) = Ran(process.returncode, out, err).mistakes
@@ -83,7 +83,7 @@ def test_a_worker_that_dies_is_one_sentence(tmp_path: Path, log: Path) -> None:
     """A worker that ends without a word, as for want of memory, is one sentence, and nothing is left."""
     config = _with_scorer(tmp_path, log, "__import__('os')._exit(9)")
 
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", *_ON_SPARK, **_java()) as process:
+    with _process("evaluate", config, "--output", tmp_path / "o", *_ON_SPARK, **_java()) as process:
         out, err = process.communicate(timeout=300)
 
     (mistake,) = Ran(process.returncode, out, err).mistakes
@@ -106,7 +106,7 @@ def test_threads_and_files_of_a_plug_in_s_modules_are_there_for_its_tasks(
         plugin.write("\nimport table\n")
     variables = {**_java(), "PYTHONPATH": str(tmp_path)}
 
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", *master, **variables) as process:
+    with _process("evaluate", config, "--output", tmp_path / "o", *master, **variables) as process:
         _, err = process.communicate(timeout=300)
 
     assert process.returncode == 0, err
@@ -120,7 +120,7 @@ def test_hashes_of_texts_are_the_same_in_each_run(tmp_path: Path, log: Path) -> 
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
     summaries = []
     for output, master in (("a", "none"), ("b", "none"), ("c", "local[1]")):
-        words = ("evaluate", "--config", config, "--output", tmp_path / output, "--master", master)
+        words = ("evaluate", config, "--output", tmp_path / output, "--master", master)
         done = subprocess.run([sys.executable, "-m", "lookup", *words], env=variables, capture_output=True, check=False)
         # Of so few lookups it may stay open whether one is lost.
         assert done.returncode in (0, 4), done.stderr
@@ -135,7 +135,7 @@ def endless(tmp_path: Path, log: Path) -> Iterator[tuple[subprocess.Popen[str], 
     asked = tmp_path / "asked"
     statement = f"__import__('pathlib').Path({str(asked)!r}).touch() or __import__('time').sleep(3600)"
     config = _with_scorer(tmp_path, log, statement)
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", *_ON_SPARK, **_java()) as process:
+    with _process("evaluate", config, "--output", tmp_path / "o", *_ON_SPARK, **_java()) as process:
         yield process, asked
 
 
@@ -179,7 +179,7 @@ def test_an_interruption_ends_the_forks(tmp_path: Path, log: Path) -> None:
     asked.mkdir()
     statement = f"__import__('pathlib').Path({str(asked)!r}, str(__import__('os').getpid())).touch() or "
     config = _with_scorer(tmp_path, log, f"{statement}__import__('time').sleep(3600)")
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", "--master", "none") as process:
+    with _process("evaluate", config, "--output", tmp_path / "o", "--master", "none") as process:
         awaited(lambda: any(asked.iterdir()) or process.poll() is not None)
         forks = [int(path.name) for path in asked.iterdir()]
 

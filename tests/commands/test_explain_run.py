@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import astuple
-from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,14 +50,22 @@ def test_a_decision_is_taken_apart(lookup: Run, run: Path) -> None:
     assert "replaying rack over east" in ran.err
 
 
+def _is_in(topic: str, bundle: str) -> bool:
+    namespace, _, ends = bundle.rpartition("/")
+    return f"://{namespace}/" in topic and topic_hash(topic) in BundleRange.parse(ends)
+
+
 def test_a_decision_for_another_topic_of_the_bundle_says_so(lookup: Run, run: Path) -> None:
     """The owner of a topic is that of its bundle, which a lookup of any of its topics decided."""
     words = ("explain", run, "--master", "none", "--format")
-    first = json.loads(lookup(*words, "json", "--decision", "east/rack/1/0").out)
-    topic, bundle = first["request"]["topic"], first["request"]["bundle"]
-    namespace, _, ends = bundle.rpartition("/")
-    names = (f"persistent://{namespace}/beside-{number}" for number in count())
-    beside = next(name for name in names if topic_hash(name) in range(*astuple(BundleRange.parse(ends))))
+    log = json.loads((run / "manifest.json").read_text())["settings"]["inputs"]["lookups"]
+    names = set(pq.read_table(log, columns=["topic"])["topic"].to_pylist())
+    rows = [row for row in pq.read_table(run / "decisions").to_pylist() if (row["policy"], row["seed"]) == ("rack", 1)]
+    sharing = [{name for name in names if _is_in(name, row["bundle"])} for row in rows]
+    number = next(number for number, inside in enumerate(sharing) if len(inside) > 1)
+    first = json.loads(lookup(*words, "json", "--decision", f"east/rack/1/{number}").out)
+    topic = first["request"]["topic"]
+    beside = min(sharing[number] - {topic})
     flags = ("table", "--policy", "rack", "--at", first["at"], "--topic")
 
     ran, other = lookup(*words, *flags, topic), lookup(*words, *flags, beside)
@@ -131,14 +137,27 @@ def test_the_owners_of_a_bundle_are_listed(lookup: Run, run: Path) -> None:
     assert "once more" not in ran.err
 
 
+def test_a_topic_that_the_log_does_not_have_is_refused(lookup: Run, run: Path) -> None:
+    """With the name that was probably meant: the same in another namespace, or a similar one in this namespace."""
+    topic = json.loads(lookup("explain", run, "--decision", "east/rack/1/0", "--format", "json").out)["request"][
+        "topic"
+    ]
+    (strange,) = lookup("explain", run, "--topic", "nosuch").mistakes
+
+    assert strange == "--topic: the log has no topic 'persistent://public/default/nosuch'"
+    for wrong in (f"{topic}x", topic.rpartition("/")[2]):
+        (mistake,) = lookup("explain", run, "--topic", wrong).mistakes
+        assert mistake.endswith("'?")
+        assert "; did you mean '" in mistake
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
         ((), "--decision, --topic, --bundle or --at"),
-        (("--config", "e.toml"), "--config: "),
         (("--topic", "t", "--bundle", "b"), "give --topic or --bundle"),
         (("--at", "2026-01-05T01:00:00Z"), "give --policy once"),
-        (("--topic", "t", "--seed", "9"), "--seed: "),
+        (("--policy", "rack", "--at", "2026-01-05T01:00:00Z", "--seed", "9"), "--seed: "),
     ],
 )
 def test_mistakes_name_flags(lookup: Run, run: Path, flags: tuple[str, ...], sentence: str) -> None:
@@ -151,8 +170,8 @@ def test_mistakes_name_flags(lookup: Run, run: Path, flags: tuple[str, ...], sen
 def test_flags_of_a_run_need_its_folder(lookup: Run, tmp_path: Path) -> None:
     """Without one a lookup is meant, which has an evaluation and a topic; a folder of something else is named."""
     for words, named in (
-        (("--bundle", "b"), "--bundle: "),
-        ((), "--config and --topic"),
+        (("e.toml", "--bundle", "b"), "--bundle: "),
+        (("e.toml",), "--topic must"),
         ((tmp_path, "--topic", "t"), f"{tmp_path}: has no manifest.json"),
     ):
         assert lookup("explain", *words).mistakes[0].startswith(named)

@@ -96,7 +96,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory, log: Path) -> tuple[Path,
     """Evaluate a small log in this process; the evaluation and its results."""
     folder = tmp_path_factory.mktemp("pipeline")
     config = evaluation_of(folder, log, head="")
-    words = ["evaluate", "--config", config, "--output", folder / "run", "--master", "none", "--format", "json"]
+    words = ["evaluate", config, "--output", folder / "run", "--master", "none", "--format", "json"]
     assert main([str(word) for word in [*words, "--set", "evaluation.seeds=2"]]) in (0, 3, 4)
     return config, folder / "run"
 
@@ -107,9 +107,7 @@ def test_an_evaluation_passes_against_itself(lookup: Run, tmp_path: Path, replay
     (tmp_path / "budget.toml").write_text("[budget]\nmoves = 0\nanswered_ratio = 0\nimbalance_max_mean = 0\n")
     flags = ("--against", earlier, "--budget", tmp_path / "budget.toml", "--set", "evaluation.seeds=2")
 
-    ran = lookup(
-        "evaluate", "--config", config, "--output", tmp_path / "o", "--master", "none", "--format", "json", *flags
-    )
+    ran = lookup("evaluate", config, "--output", tmp_path / "o", "--master", "none", "--format", "json", *flags)
 
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["schema"] == 2
@@ -124,7 +122,7 @@ def test_a_budget_is_checked_before_anything_is_replayed(
     (tmp_path / "budget.toml").write_text("[budget]\nmovess = 1\n")
     flags = ("--budget", tmp_path / "budget.toml", "--master", "none")
 
-    mistakes = lookup("evaluate", "--config", replayed[0], "--output", tmp_path / "o", *flags).mistakes
+    mistakes = lookup("evaluate", replayed[0], "--output", tmp_path / "o", *flags).mistakes
 
     assert [mistake.partition(";")[0] for mistake in mistakes] == ["--budget: no metric is named 'movess'"]
     assert not (tmp_path / "o").exists()
@@ -160,16 +158,6 @@ def test_an_output_does_not_replace_the_run_that_it_is_compared_with(lookup: Run
     config, run = replayed
     flags = ("--output", run, "--force", "--against", run, "--master", "none")
 
-    (mistake,) = lookup("evaluate", "--config", config, *flags).mistakes
+    (mistake,) = lookup("evaluate", config, *flags).mistakes
 
     assert mistake.startswith(f"--output: {run} is {run}, which is --against")
-
-
-def test_junit_does_not_replace_what_is_read(lookup: Run, tmp_path: Path, replayed: tuple[Path, Path]) -> None:
-    """Neither the settings nor a table."""
-    config, _ = replayed
-    flags = ("--junit", config, "--master", "none")
-
-    (mistake,) = lookup("evaluate", "--config", config, "--output", tmp_path / "o", *flags).mistakes
-
-    assert mistake.startswith(f"--junit: {config} is {config}, which is --config; ")

@@ -16,10 +16,10 @@ _DEEP = f"x = {'[' * 2_000}{']' * 2_000}\n"
 @pytest.mark.parametrize(
     "words",
     [
-        "config check --config FILE",
-        "config show --config FILE",
-        "evaluate --config FILE --output out",
-        "explain --config FILE --topic persistent://t/ns/x",
+        "config check FILE",
+        "config show FILE",
+        "evaluate FILE --output out",
+        "explain FILE --topic persistent://t/ns/x",
         "simulate FILE",
         "topics list public/default --config FILE",
         "ingest a --mapping FILE --output out",
@@ -33,7 +33,7 @@ def test_a_file_that_is_nested_too_deep_is_one_sentence(lookup: Run, tmp_path: P
     assert lookup(*words.replace("FILE", str(path)).split()).mistakes == [f"{path}: {_LIMIT}"]
 
 
-@pytest.mark.parametrize("words", ["config check --config", "simulate", "config show --config"])
+@pytest.mark.parametrize("words", ["config check", "simulate", "config show"])
 def test_an_endless_file_is_one_sentence(lookup: Run, words: str) -> None:
     """A device is not read, since it may have no end."""
     assert lookup(*words.split(), "/dev/zero").mistakes[0].startswith("/dev/zero: is a device")
@@ -51,7 +51,7 @@ def test_a_file_that_another_names_is_one_sentence(lookup: Run, tmp_path: Path, 
     """Topology, profile and policies of their own are read by the same rule."""
     (tmp_path / "deep.toml").write_text(_DEEP, encoding="utf-8")
 
-    ran = lookup("config", "check", "--config", evaluation(tmp_path, start=text))
+    ran = lookup("config", "check", evaluation(tmp_path, start=text))
 
     assert ran.mistakes == [f"{tmp_path / 'deep.toml'}: {_LIMIT}"]
 
@@ -59,7 +59,7 @@ def test_a_file_that_another_names_is_one_sentence(lookup: Run, tmp_path: Path, 
 @pytest.mark.parametrize("value", [f"{'[' * 2_000}{']' * 2_000}", f"{'[' * 65}1{']' * 65}", "{" * 2_000])
 def test_a_flag_that_is_nested_too_deep_is_one_sentence(lookup: Run, tmp_path: Path, value: str) -> None:
     """A flag has the limit that files have."""
-    ran = lookup("config", "check", "--config", evaluation(tmp_path), "--set", f"evaluation.seeds={value}")
+    ran = lookup("config", "check", evaluation(tmp_path), "--set", f"evaluation.seeds={value}")
 
     assert len(ran.mistakes) == 1
     assert ran.mistakes[0].startswith("command line: evaluation.seeds: ") or "evaluation.seeds" in ran.mistakes[0]
@@ -79,9 +79,9 @@ def test_parts_inside_one_another_have_the_limit_of_their_file(lookup: Run, tmp_
     good.mkdir()
     deep.mkdir()
 
-    assert lookup("config", "check", "--config", evaluation(good, _explored(60))).code == 0
+    assert lookup("config", "check", evaluation(good, _explored(60))).code == 0
     path = evaluation(deep, _explored(300))
-    assert lookup("config", "check", "--config", path).mistakes == [f"{path}: {_LIMIT}"]
+    assert lookup("config", "check", path).mistakes == [f"{path}: {_LIMIT}"]
 
 
 def test_no_byte_of_a_file_rules_the_terminal(lookup: Run, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_no_byte_of_a_file_rules_the_terminal(lookup: Run, tmp_path: Path) -> No
         "default_bundles = 4", f'tick_s = "{"x" * 9999}"'
     )
 
-    ran = lookup("config", "check", "--config", evaluation(tmp_path, start=text))
+    ran = lookup("config", "check", evaluation(tmp_path, start=text))
 
     assert "\x1b" not in ran.err
     assert any("'a\\x1b[31mb'" in sentence for sentence in ran.mistakes)
@@ -101,7 +101,7 @@ def test_an_endless_key_makes_no_endless_line(lookup: Run, tmp_path: Path) -> No
     """A value that a sentence repeats in full is cut when it is printed, and the sentence says so."""
     path = evaluation(tmp_path, f"[topology.distance_ms]\n{'k' * 50_000} = '?'\n")
 
-    ran = lookup("config", "check", "--config", path)
+    ran = lookup("config", "check", path)
 
     assert "characters more)" in ran.err
     assert max(map(len, ran.err.splitlines())) < 2_200
@@ -126,7 +126,7 @@ selector = "best"
 @pytest.mark.parametrize("words", ["explain --topic t", "config show --resolved", "config check"])
 def test_no_byte_of_a_good_file_rules_the_terminal(lookup: Run, tmp_path: Path, words: str) -> None:
     """Names that are permitted and printed are printed with escapes, on stdout as well."""
-    ran = lookup(*words.split(), "--config", evaluation(tmp_path, start=_ESCAPES))
+    ran = lookup(*words.split(), evaluation(tmp_path, start=_ESCAPES))
 
     assert ran.code == 0
     assert "\x1b" not in ran.out + ran.err
@@ -136,6 +136,6 @@ def test_what_is_shown_of_such_a_file_reads_back(lookup: Run, tmp_path: Path) ->
     """A line end in a name ends no comment."""
     path, copy = evaluation(tmp_path, start=_ESCAPES), tmp_path / "copy.toml"
 
-    copy.write_text(lookup("config", "show", "--config", path, "--resolved").out, encoding="utf-8")
+    copy.write_text(lookup("config", "show", path, "--resolved").out, encoding="utf-8")
 
     assert load_evaluation(copy, environ={}).model_dump() == load_evaluation(path, environ={}).model_dump()

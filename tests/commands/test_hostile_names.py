@@ -76,17 +76,17 @@ def _is_harmless(text: str) -> None:
 
 def test_no_output_is_ruled_by_names(lookup: Run, project: Path) -> None:
     """Tables, sentences, the report, the page, and a comparison of the run with itself."""
-    flags = ("--config", project / "evaluation.toml", "--master", "none", "--output", project / "run")
+    flags = (project / "evaluation.toml", "--master", "none", "--output", project / "run")
     ran = lookup("evaluate", *flags, "--by", "rack", "--junit", project / "junit.xml")
     assert ran.code in (0, 3, 4), ran.err
     printed = [
         ran,
-        lookup("inspect", project / "lookups", "--config", project / "evaluation.toml"),
+        lookup("inspect", project / "lookups", project / "evaluation.toml"),
         lookup("diff", project / "run", project / "run"),
         lookup("report", project / "run"),
-        lookup("config", "check", "--config", project / "evaluation.toml"),
-        lookup("config", "show", "--config", project / "evaluation.toml"),
-        lookup("config", "show", "--config", project / "evaluation.toml", "--format", "json"),
+        lookup("config", "check", project / "evaluation.toml"),
+        lookup("config", "show", project / "evaluation.toml"),
+        lookup("config", "show", project / "evaluation.toml", "--format", "json"),
     ]
 
     for each in printed:

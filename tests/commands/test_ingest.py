@@ -58,8 +58,6 @@ def _files(folder: Path, **texts: str) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("{log}",), "which log reader? give --reader"),
-        (("{log}", "--reader", "delimted"), "--reader: no log reader named"),
         (("{log}", "--mapping", "/no/mapping"), "/no/mapping: "),
         (("{log}", "--mapping", "{mapping}", "--reader", "csv"), "{mapping} says use = 'delimited'"),
         (("/no/log", "--mapping", "{mapping}"), "source '/no/log' does not exist"),
@@ -81,15 +79,6 @@ def test_what_cannot_be_read_is_one_sentence(
     (mistake,) = ran.mistakes
     assert mistake.startswith(sentence.format(**files))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "mapping"]
-
-
-def test_a_full_folder_is_kept(lookup: Run, tmp_path: Path) -> None:
-    """Without `--force` a folder with anything in it is refused before Spark starts."""
-    files = _files(tmp_path, log=LOG, mapping=MAPPING)
-
-    mistakes = lookup("ingest", files["log"], "--mapping", files["mapping"], "--output", tmp_path).mistakes
-
-    assert [mistake.partition(";")[0] for mistake in mistakes] == [f"--output: {tmp_path} is not empty"]
 
 
 def _everything(folder: Path) -> dict[str, str]:

@@ -32,7 +32,7 @@ def test_the_commands_that_it_prints_run(lookup: Run, tmp_path: Path, monkeypatc
     ingest, inspect, evaluate = map(shlex.split, ran.out.splitlines())
     assert ingest[-2:] == ["--master", "none"]
     assert lookup(*ingest[1:]).code == 0
-    checked = lookup("config", "check", *inspect[3:5])
+    checked = lookup("config", "check", inspect[3])
     assert re.search("no mistakes; .*4 policies, 6 brokers", checked.out)
     assert "suggested" in lookup(*inspect[1:]).out
     done = lookup(*evaluate[1:])
@@ -47,7 +47,7 @@ def test_without_a_log_there_is_a_sample(lookup: Run, tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     generate, evaluate = map(shlex.split, ran.out.splitlines())
     assert lookup(*generate[1:], "--lookups", "1000").code == 0
-    checked = lookup("config", "check", *evaluate[2:4])
+    checked = lookup("config", "check", evaluate[2])
     assert (checked.code, "warning: inputs" in checked.err) == (0, False), checked.err
 
 
@@ -129,7 +129,7 @@ def test_what_stands_in_comments_may_be_used(lookup: Run, tmp_path: Path) -> Non
     used = re.sub(r"^( *)# (?=\[|\w+ = |\"shipped)", r"\1", written.read_text(encoding="utf-8"), flags=re.MULTILINE)
     written.write_text(used, encoding="utf-8")
 
-    checked = lookup("config", "check", "--config", written)
+    checked = lookup("config", "check", written)
 
     assert (checked.code, "\n[[clients]]\n" in used) == (0, True), checked.err
 

@@ -51,7 +51,7 @@ def test_settings_are_held_against_the_log(lookup: Run, log: Path, tmp_path: Pat
     """A misspelt key is found, and the right one suggested; the exit code stays 0."""
     path = evaluation_of(tmp_path, log, _MISSPELT)
 
-    ran = lookup("inspect", log / "lookups", "--config", path)
+    ran = lookup("inspect", log / "lookups", path)
 
     (line,) = [line for line in ran.out.splitlines() if line.startswith("policy-key: ")]
     assert (ran.code, line.endswith("did you mean 'rack'?")) == (0, True)
@@ -68,7 +68,7 @@ def test_answers_outside_of_isolation_are_named(lookup: Run, tmp_path: Path) -> 
         '[[namespaces]]\nname = "a/b"\nisolation = [{ primary = ["a"] }]\n[[policies]]\nname = "p"\nselector = "best"\n'
     )
 
-    ran = lookup("inspect", tmp_path / "lookups", "--config", tmp_path / "e.toml")
+    ran = lookup("inspect", tmp_path / "lookups", tmp_path / "e.toml")
 
     assert "  isolation   1 of 4 lookups, 25.0%, in 1 bundle, answered outside of their policy" in ran.out.splitlines()
 
@@ -77,9 +77,9 @@ def test_accepted_findings_are_silent(lookup: Run, log: Path, tmp_path: Path) ->
     """`lint.accept` names kinds that are not reported; one that does not exist is a mistake."""
     path = evaluation_of(tmp_path, log, _MISSPELT + '[lint]\naccept = ["policy-key"]\n')
 
-    assert "policy-key" not in lookup("inspect", log / "lookups", "--config", path).out
+    assert "policy-key" not in lookup("inspect", log / "lookups", path).out
     path.write_text(path.read_text(encoding="utf-8").replace('"policy-key"', '"policy-kee"'), encoding="utf-8")
-    assert "lint.accept[0]" in lookup("inspect", log / "lookups", "--config", path).mistakes[0]
+    assert "lint.accept[0]" in lookup("inspect", log / "lookups", path).mistakes[0]
 
 
 def test_bad_input_is_a_sentence(lookup: Run, log: Path, tmp_path: Path) -> None:

@@ -43,14 +43,7 @@ def _words(name: str, folder: Path, log: Path, turn: int) -> Sequence[str]:
         )
         (folder / "log.jsonl").write_text("".join(lines))
         return (str(folder / "log.jsonl"), "--reader", "jsonl", "--cluster", "c", "--master", "none")
-    return (
-        "--config",
-        str(evaluation_of(folder, log)),
-        "--set",
-        f"evaluation.seeds={1 + turn % 2}",
-        "--master",
-        "none",
-    )
+    return (str(evaluation_of(folder, log)), "--set", f"evaluation.seeds={1 + turn % 2}", "--master", "none")
 
 
 def _whole(name: str, output: Path) -> int:

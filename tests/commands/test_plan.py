@@ -39,16 +39,12 @@ def test_wrong_files_are_found_before_a_cluster_is_read(
     """Nothing is there to be asked."""
     wrong = tmp_path / "wrong.toml"
     wrong.write_text("[tune]\n")
-    cluster = ["--admin", "http://127.0.0.1:1", "--service-url", "pulsar://127.0.0.1:1"]
+    (tmp_path / "cluster.toml").write_text('[cluster]\nadmin = "http://b:1"\nservice_url = "pulsar://b:1"\n')
 
-    assert main(["plan", *cluster, *(flag.format(wrong=wrong) for flag in flags)]) == 2
+    assert (
+        main(["plan", "--cluster", str(tmp_path / "cluster.toml"), *(flag.format(wrong=wrong) for flag in flags)]) == 2
+    )
     assert sentence.format(wrong=wrong) in capsys.readouterr().err
-
-
-def test_nothing_is_replaced_without_output(record: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A plan that is only printed replaces none."""
-    assert main(["plan", "--record", record, "--force"]) == 2
-    assert "--force: " in capsys.readouterr().err
 
 
 def test_an_earlier_plan_goes_only_if_that_is_said(
@@ -154,18 +150,15 @@ def test_a_plan_is_held_against_the_cluster(record: str, tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--record", "{record}", "--admin", "http://b:1"], "--record and --admin: "),
-        (["--admin", "http://b:1", "--at", "2026-01-01T00:00:00Z"], "--at: is an instant"),
+        (["--cluster", "shipped:cluster", "--at", "2026-01-01T00:00:00Z"], "--at: is an instant"),
         (["--record", "{record}", "--at", "2026-01-01T00:00:00Z"], "--at: 2026-01-01T00:00:00Z is outside"),
-        (["--record", "{record}", "--cluster", "west"], "--cluster: {record} is a record of"),
         (["--record", "{record}", "--wait", "5m"], "--wait: "),
         (["--record", "nowhere"], "--record: nowhere/brokers: "),
         (["--record", "{record}", "--drain", "broker-4"], "broker 'broker-4'"),
         (["--record", "{record}", "--only", "shop"], "bundle of namespace 'shop'"),
         (["--record", "{record}", "--max-moves", "0"], "--max-moves: 0 is"),
         (["--record", "{record}", "--policy", "shipped:rack-only"], "--policy: rack-only"),
-        (["--service-url", "pulsar://b:1"], "--zookeeper must be given"),
-        (["--admin", "ftp://b"], "--admin: should be"),
+        (["--cluster", "no.toml"], "no.toml: there is no such file"),
     ],
 )
 def test_mistakes_are_one_sentence_and_nothing_is_printed(

@@ -55,7 +55,7 @@ def test_from_a_name_to_a_served_decision(lookup: Run, tmp_path: Path, monkeypat
     # A log as short as this one may leave everything undecided, 4.
     compared = _typed(python, evaluate, folder, "--set", "evaluation.seeds=2", "--format", "json", codes=(0, 4))
     assert "rack-aware" in {figure["policy"] for figure in json.loads(compared)["figures"]}
-    assert serve == "lookup serve --config serving.toml"
+    assert serve == "lookup serve serving.toml"
     with started_apart(folder / "serving.toml", "--port", "0", python=python) as server:
         _, answer = server.ask("POST", "/decide", decide(view("a", "b"), rack="b"))
         _, explained = server.ask("GET", f"/explain/{answer['decision']}")
@@ -112,7 +112,7 @@ def test_commands_have_the_name_that_was_typed(lookup: Run, tmp_path: Path, monk
     printed = lookup("init", ".", "--plugin", "rack-aware").out.splitlines()
 
     assert printed[0].startswith("pip install")
-    assert printed[-1] == "pulsar-lookup serve --config serving.toml"
+    assert printed[-1] == "pulsar-lookup serve serving.toml"
 
 
 @pytest.mark.parametrize(

@@ -56,22 +56,6 @@ def test_every_class_is_listed_with_its_origin(lookup: Run) -> None:
     assert all(entry["summary"] and entry["origin"] for entry in entries)
 
 
-def test_every_summary_stands_alone(lookup: Run) -> None:
-    """A line of the list refers to no other, since kinds are listed by name."""
-    entries = json.loads(lookup("plugins", "list", "--format", "json").out)
-
-    assert [entry["name"] for entry in entries if "as above" in entry["summary"]] == []
-
-
-def test_one_kind_as_a_table(lookup: Run) -> None:
-    """A kind on the command line leaves out the others."""
-    ran = lookup("plugins", "list", "selectors")
-
-    assert ran.code == 0
-    assert "power-of-two" in ran.out
-    assert "property-match" not in ran.out
-
-
 def test_plug_in_files_are_listed(lookup: Run, tmp_path: Path) -> None:
     """A class of a file is listed with the file's path; a parameter without default stands alone."""
     (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")

@@ -17,7 +17,7 @@ from lookup.commands.show import to_toml
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.logs.generator.generate import GenerateSettings, generate
-from lookup.settings import TopicsSection, load_evaluation, load_topics
+from lookup.settings import TopicsSection, load_evaluation
 from tests.commands.projects import Run, evaluation
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -46,7 +46,7 @@ def test_what_is_shown_reads_back(lookup: Run, tmp_path: Path, shipped: str | No
     path = evaluation(tmp_path) if shipped is None else CONFIGS / shipped
     copy = tmp_path / "copy.toml"
 
-    copy.write_text(lookup("config", "show", "--config", path, *flags).out, encoding="utf-8")
+    copy.write_text(lookup("config", "show", path, *flags).out, encoding="utf-8")
 
     shown, read = load_evaluation(copy, environ={}), load_evaluation(path, environ={})
     assert shown.model_dump(exclude={"policies"}) == read.model_dump(exclude={"policies"})
@@ -61,7 +61,7 @@ def test_resolved_says_what_set_each_value(lookup: Run, tmp_path: Path, monkeypa
     monkeypatch.setenv("LOOKUP_EVALUATION__TICK_S", "30")
     monkeypatch.setenv("LOOKUP_EVALUATION__SEEDS", "[4]")
 
-    ran = lookup("config", "show", "--config", path, "--resolved", "--set", "evaluation.seeds=[1, 2]")
+    ran = lookup("config", "show", path, "--resolved", "--set", "evaluation.seeds=[1, 2]")
 
     lines = ran.out.splitlines()
     assert f'incumbent = "stock"  # {path}' in lines
@@ -72,7 +72,7 @@ def test_resolved_says_what_set_each_value(lookup: Run, tmp_path: Path, monkeypa
 
 def test_json_has_what_is_set_alone(lookup: Run, tmp_path: Path) -> None:
     """Without `--resolved` defaults are left out."""
-    ran = lookup("config", "show", "--config", evaluation(tmp_path), "--format", "json")
+    ran = lookup("config", "show", evaluation(tmp_path), "--format", "json")
 
     assert json.loads(ran.out)["settings"]["evaluation"] == {"incumbent": "stock", "default_bundles": 4}
 
@@ -84,40 +84,15 @@ def topics(tmp_path: Path) -> Path:
     return tmp_path / "topics.toml"
 
 
-@pytest.mark.parametrize("flags", [(), ("--resolved",)])
-def test_shown_settings_of_topics_read_back(lookup: Run, topics: Path, flags: tuple[str, ...]) -> None:
-    """The printed TOML holds the same settings, comments and defaults or not."""
-    ran = lookup("config", "show", "--config", topics, *flags)
-    copy = topics.with_name("copy.toml")
-    copy.write_text(ran.out, encoding="utf-8")
-
-    assert (ran.code, ran.err) == (0, "")
-    was, shown = (load_topics(one, environ={}).model_dump() for one in (topics, copy))
-    # A relative default is made absolute, from the same folder, by the file it is written to.
-    was["topics"]["catalog"] = shown["topics"]["catalog"] = ""
-    assert shown == was
-
-
 def test_resolved_shows_every_setting_of_topics_with_what_set_it(lookup: Run, topics: Path) -> None:
     """A file, a flag, or its default."""
-    lines = lookup(
-        "config", "show", "--config", topics, "--resolved", "--set", "topics.max_properties=3"
-    ).out.splitlines()
+    lines = lookup("config", "show", topics, "--resolved", "--set", "topics.max_properties=3").out.splitlines()
 
     assert any(line.startswith("lister = ") and line.endswith(f"# {topics}") for line in lines)
     assert "max_properties = 3  # command line" in lines
     assert "watchers_max = 10000  # default" in lines
     shown = {line.partition(" = ")[0] for line in lines}
     assert shown >= set(TopicsSection.model_fields) - {"allowed_label_keys"}
-
-
-def test_json_of_settings_of_topics_has_what_is_set(lookup: Run, topics: Path) -> None:
-    """And with `--resolved` what set it."""
-    plain = json.loads(lookup("config", "show", "--config", topics, "--format", "json").out)
-    resolved = json.loads(lookup("config", "show", "--config", topics, "--format", "json", "--resolved").out)
-
-    assert plain["settings"]["topics"].keys() == {"lister", "queue_max", "max_properties"}
-    assert resolved["sources"]["topics.queue_max"] == str(topics)
 
 
 def _without_none(values: Any) -> Any:
@@ -132,13 +107,6 @@ def test_any_table_reads_back(values: dict[str, Any]) -> None:
     assert tomllib.loads(to_toml(values)) == _without_none(values)
 
 
-def test_comments_stand_behind_their_values() -> None:
-    """A comment is asked for by the place of the value."""
-    written = to_toml({"run": {"seed": 1}}, lambda loc: ".".join(map(str, loc)))
-
-    assert written == "[run]\nseed = 1  # run.seed\n"
-
-
 def test_what_ships_is_listed(lookup: Run) -> None:
     """As a table for people, and with paths for programs."""
     table, listed = lookup("config", "list"), lookup("config", "list", "--format", "json")
@@ -149,11 +117,18 @@ def test_what_ships_is_listed(lookup: Run) -> None:
 
 
 def test_settings_that_ship_can_be_named_in_place_of_a_file(lookup: Run) -> None:
-    """`--config`, and a scenario; a name that is misspelt is one sentence."""
-    assert lookup("config", "check", "--config", "shipped:evaluation").code == 0
-    (mistake,) = lookup("config", "check", "--config", "shipped:evaluatin").mistakes
-    assert mistake.startswith("--config: ")
+    """Settings, and a scenario; a name that is misspelt is one sentence."""
+    assert lookup("config", "check", "shipped:evaluation").code == 0
+    (mistake,) = lookup("config", "check", "shipped:evaluatin").mistakes
+    assert mistake.startswith("FILE: ")
     assert lookup("simulate", "shipped:drain").code == 0
+
+
+def test_any_file_that_ships_is_printed(lookup: Run) -> None:
+    """As it is, without a package that its commands would need; with `--resolved` an evaluation is resolved."""
+    for entry in json.loads(lookup("config", "list", "--format", "json").out):
+        assert lookup("config", "show", entry["name"]).out == Path(entry["path"]).read_text(encoding="utf-8")
+    assert "  # default\n" in lookup("config", "show", "shipped:evaluation", "--resolved").out
 
 
 def test_the_sample_has_no_finding(lookup: Run, tmp_path: Path) -> None:
@@ -162,7 +137,7 @@ def test_the_sample_has_no_finding(lookup: Run, tmp_path: Path) -> None:
     tables = [f"inputs.{name}={tmp_path}/sample/{name}" for name in ("brokers", "loads", "bundles", "ownership")]
     flags = [word for table in tables for word in ("--set", table)]
 
-    ran = lookup("inspect", tmp_path / "sample" / "lookups", "--config", "shipped:evaluation", *flags)
+    ran = lookup("inspect", tmp_path / "sample" / "lookups", "shipped:evaluation", *flags)
 
     assert ran.out.endswith("without effect on this log.\n"), ran.out
 
@@ -196,7 +171,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("flags", [(), ("--resolved",)])
 def test_the_resulting_policy_is_shown_and_reads_back(lookup: Run, project: Path, flags: tuple[str, ...]) -> None:
     """Every part stands there with its parameters, and building what is shown gives the same policies."""
-    shown = lookup("config", "show", "--config", project, *flags).out
+    shown = lookup("config", "show", project, *flags).out
     copy = project.parent / "copy.toml"
     copy.write_text(shown, encoding="utf-8")
     both = [load_evaluation(path, environ={}).policies for path in (project, copy)]
@@ -208,23 +183,15 @@ def test_the_resulting_policy_is_shown_and_reads_back(lookup: Run, project: Path
 
 def test_a_stand_in_is_warned_of(lookup: Run, project: Path) -> None:
     """Pulsar's default shedder is none of the extensible manager's, which takes its own and logs it."""
-    run = lookup("config", "show", "--config", project)
+    run = lookup("config", "show", project)
 
     assert "warning: policy 'today': loadBalancerLoadSheddingStrategy: " in run.err
     assert "falls back to TransferShedder" in run.err
 
 
-def test_the_grace_period_is_shown(lookup: Run, project: Path) -> None:
-    """It is no part's parameter, yet Pulsar decides by it."""
-    conf = project.parent / "broker.conf"
-    conf.write_text(f"{_CONF}loadBalancerSheddingGracePeriodMinutes=10", encoding="latin-1")
-
-    assert "grace_s = 600\n" in lookup("config", "show", "--config", project).out
-
-
 def test_parts_are_said_to_come_from_the_broker_conf(lookup: Run, project: Path) -> None:
     """The comment behind a part that was read names the file it was read from."""
-    lines = lookup("config", "show", "--config", project, "--resolved").out.splitlines()
+    lines = lookup("config", "show", project, "--resolved").out.splitlines()
 
     assert [line.endswith(f"# {project.parent / 'broker.conf'}") for line in lines if line.startswith("shedder")] == [
         True
@@ -238,7 +205,7 @@ def test_a_bad_value_of_the_file_is_told_under_pulsars_key(lookup: Run, project:
     conf = project.parent / "broker.conf"
     conf.write_text(f"{_CONF}loadBalancerBrokerMaxTopics=abc\n", encoding="latin-1")
 
-    ran = lookup("config", command, "--config", project)
+    ran = lookup("config", command, project)
 
     (mistake,) = ran.mistakes
     assert mistake.startswith(f"{project}: policies[0]: {conf}: loadBalancerBrokerMaxTopics = 'abc': ")
@@ -258,7 +225,7 @@ def test_a_bad_value_of_a_profile_is_told_under_pulsars_key(lookup: Run, project
     """
     project.write_text(dedent(more), encoding="utf-8")
 
-    first, second = lookup("config", "check", "--config", project).mistakes
+    first, second = lookup("config", "check", project).mistakes
     assert first.startswith(f"{conf}: loadBalancerBrokerMaxTopics = 0: ")
     assert first.endswith("of policy 'a' filters[0])")
     assert second.startswith("policy 'b' broker_conf: loadBalancerBrokerMaxTopics = -7: ")
@@ -276,10 +243,10 @@ _IDLE = (
 def test_check_names_the_shedder_that_cannot_act(lookup: Run, project: Path, log: Path) -> None:
     """With Pulsar's key, and with a suggestion if there is a log to make one of; with what is suggested it can act."""
     (project.parent / "broker.conf").write_text(_MODULAR, encoding="latin-1")
-    without = lookup("config", "check", "--config", project).err
+    without = lookup("config", "check", project).err
     tables = f'[inputs]\nlookups = "{log}/lookups"\nbrokers = "{log}/brokers"\n'
     project.write_text(_EVALUATION + tables, encoding="utf-8")
-    suggested = re.search(r"bytes_per_weight; (\d+) is suggested", lookup("config", "check", "--config", project).err)
+    suggested = re.search(r"bytes_per_weight; (\d+) is suggested", lookup("config", "check", project).err)
 
     assert f"{_IDLE}; today is the incumbent" in without
     assert suggested is not None
@@ -287,21 +254,21 @@ def test_check_names_the_shedder_that_cannot_act(lookup: Run, project: Path, log
     stated = _EVALUATION.replace("[[policies]]", f"bytes_per_weight = {suggested[1]}\n[[policies]]", 1)
     project.write_text(stated + tables, encoding="utf-8")
 
-    assert "cannot act" not in lookup("config", "check", "--config", project).err
+    assert "cannot act" not in lookup("config", "check", project).err
 
 
 def test_check_names_weights_that_simulated_load_cannot_use(lookup: Run, project: Path) -> None:
     """A log without reports gives one usage of a broker; Pulsar's own weights, and reported load, are no occasion."""
     conf = project.parent / "broker.conf"
     conf.write_text("loadBalancerCPUResourceWeight=1.0\n", encoding="latin-1")
-    usual = lookup("config", "check", "--config", project).err
+    usual = lookup("config", "check", project).err
     conf.write_text("loadBalancerDirectMemoryResourceWeight=1.0\n", encoding="latin-1")
-    weighing = lookup("config", "check", "--config", project).err
+    weighing = lookup("config", "check", project).err
     project.write_text(
         _EVALUATION.replace("[evaluation]", '[evaluation]\nload = "reported"', 1) + '[inputs]\nloads = "loads"\n',
         encoding="utf-8",
     )
-    reported = lookup("config", "check", "--config", project).err
+    reported = lookup("config", "check", project).err
 
     said = "policy 'today': weights of resources"
     assert (said in usual, said in weighing, said in reported) == (False, True, False)
@@ -311,11 +278,11 @@ def test_check_waits_for_what_bundles_says(lookup: Run, project: Path, log: Path
     """A table behind a URI is read by `evaluate` alone, which then knows of its bytes; nothing is suggested from it."""
     (project.parent / "broker.conf").write_text(_MODULAR, encoding="latin-1")
     project.write_text(_EVALUATION + '[inputs]\nlookups = "absent"\n', encoding="utf-8")
-    absent = lookup("config", "check", "--config", project).err
+    absent = lookup("config", "check", project).err
     tables = f'[inputs]\nlookups = "file://{log}/lookups"\nbrokers = "{log}/brokers"\n'
     project.write_text(_EVALUATION + tables, encoding="utf-8")
-    remote = lookup("config", "check", "--config", project).err
+    remote = lookup("config", "check", project).err
     project.write_text(_EVALUATION + '[inputs]\nbundles = "bundles"\n', encoding="utf-8")
 
     assert (_IDLE in absent, _IDLE in remote, "is suggested" in absent + remote) == (True, True, False)
-    assert "cannot act" not in lookup("config", "check", "--config", project).err
+    assert "cannot act" not in lookup("config", "check", project).err

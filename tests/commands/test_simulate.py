@@ -71,7 +71,7 @@ def test_a_missing_file_is_told_as_everywhere(lookup: Run, tmp_path: Path) -> No
     path = tmp_path / "none.scenario"
 
     assert lookup("simulate", path).mistakes == [f"{path}: there is no such file"]
-    assert lookup("explain", "--config", path, "--topic", "t").mistakes == [f"{path}: there is no such file"]
+    assert lookup("explain", path, "--topic", "t").mistakes == [f"{path}: there is no such file"]
 
 
 def test_a_folder_is_a_sentence(lookup: Run, tmp_path: Path) -> None:

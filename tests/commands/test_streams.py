@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lookup.commands.streams import Stages, plain_table, progress, volume
+from lookup.commands.streams import Stages, plain_table
 from tests.commands.projects import evaluation_of
 
 
@@ -46,15 +46,6 @@ def test_the_time_that_is_left_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:
         said.append(stages.text().partition("tasks")[2])
 
     assert said == [", 20 s left", ", 16 s left", ", 10 s left", ", 20 s left", ", 5 s left", ""]
-
-
-def test_nothing_is_said_with_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither a stage nor how far it is."""
-    with volume(quiet=True, verbose=False), progress("reading") as stages:
-        stages("replaying")
-        stages.done(1, 2, 3)
-
-    assert capsys.readouterr().err == ""
 
 
 def test_one_column_gives_way_on_a_narrow_terminal() -> None:
@@ -93,9 +84,7 @@ def test_a_terminal_shows_a_bar(tmp_path: Path, log: Path) -> None:
     """With the tasks that are done; a line is drawn over again and gone at the end."""
     config = evaluation_of(tmp_path, log)
 
-    shown = _on_a_terminal(
-        ["-m", "lookup.cli", "evaluate", "--config", config, "--output", tmp_path / "o", "--master", "none"]
-    )
+    shown = _on_a_terminal(["-m", "lookup.cli", "evaluate", config, "--output", tmp_path / "o", "--master", "none"])
 
     assert re.search(r"━.* in 14 runs: \d of \d tasks?", shown)
     assert "[  " not in re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown)

@@ -162,19 +162,6 @@ def test_a_watch_by_labels_hears_of_labels(either: Watch) -> None:
     assert (_locals(update["removed"]), _locals(update["added"])) == (["orders"], ["audit"])
 
 
-def test_without_a_pattern_everything_is_watched_but_pulsar_s_own_topics(either: Watch) -> None:
-    """System topics are left out, as they are of lists."""
-
-    def create(other: Catalog) -> None:
-        other.create(f"{HERE}new")
-        other.create(f"{HERE}__transaction_buffer_snapshot")
-
-    first, update = _told(either("--format", "json", between=(create,)))
-
-    assert _locals(first["added"]) == ["audit", "orders", "orders-eu-partition-0", "orders-eu-partition-1"]
-    assert _locals(update["added"]) == ["new"]
-
-
 def test_properties_reach_the_lister(either: Watch) -> None:
     """A change of properties is printed if the lister looks at them."""
     write = (lambda other: other.set_properties(f"{HERE}audit", {"team": "b"}),)
@@ -291,11 +278,6 @@ def test_a_mistake_is_a_sentence_and_exit_code_2(watch: Watch, words: str, said:
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.splitlines()[-1].startswith("error: ")
     assert said in ran.err
-
-
-def test_a_watch_by_labels_needs_no_patterns(watch: Watch) -> None:
-    """Labels still work if patterns are switched off."""
-    assert watch("--labels", "tier", "--set", "topics.pattern_filtering=false").code == 0
 
 
 def test_a_watch_ends_after_its_time(lookup: Run, path: Path) -> None:

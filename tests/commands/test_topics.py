@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 
 from lookup.cli import commands
-from lookup.commands.topics import CREATE, DELETE, DELETE_NAMESPACE, opened
+from lookup.commands.topics import CREATE, DELETE, DELETE_NAMESPACE
 from lookup.model.catalog import TopicEntry
-from lookup.settings import load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.listing import topics_hash
 from tests.commands.projects import Ran, Run
-from tests.topics.catalogs import lock_timeout_s
 from tests.topics.plugins import lister_plugin
 
 Topics = Callable[..., Ran]
@@ -220,16 +218,6 @@ def test_what_nobody_sees_is_refused_in_labels_and_properties(topics: Topics, wo
     assert (Path("topics.db").read_bytes(), Path("topics.db-wal").exists()) == before
 
 
-def test_what_nobody_sees_is_refused_in_a_new_name(topics: Topics) -> None:
-    """The sentence shows it, and is itself to be seen."""
-    for text, shown in UNSEEN:
-        ran = topics("create", text)
-
-        assert (ran.code, ran.out) == (2, "")
-        assert f"{shown}'" in ran.err
-        assert ran.err.removesuffix("\n").isprintable()
-
-
 def test_what_was_stored_before_it_was_refused_is_shown_and_removed(topics: Topics) -> None:
     """A catalog of an earlier release can be put right with the same commands."""
     odd = TopicEntry(f"{HERE}z\u200bz", {"k\t": "v"}, {"env\u200b": "prod\u00a0", "tier": "b"})
@@ -263,12 +251,6 @@ def test_a_name_of_a_cluster_with_a_line_feed_is_one_line(topics: Topics) -> Non
     assert topics("labels", "set", odd.name, "team=b").code == 0
     assert topics("delete", odd.name).code == 0
     assert _locals(topics("list", "public/default", "--labels", "env=odd")) == []
-
-
-def test_a_pair_may_be_said_twice(topics: Topics) -> None:
-    """Only two values of one key are a mistake."""
-    assert topics("labels", "set", "orders", "team=b", "team:b").code == 0
-    assert "team=b" in topics("labels", "get", "orders").out
 
 
 def test_the_examples_of_the_help_run_as_printed(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,17 +292,6 @@ def test_a_lister_that_writes_or_exits_is_named(topics: Topics, words: str, body
     assert topics("list", "public/default", "--mode", "all").out == before
 
 
-def test_a_lister_that_exits_when_it_is_made_is_named(topics: Topics) -> None:
-    """It is not as if it had listed nothing."""
-    made = "def __post_init__(self):\n        raise SystemExit(0)\n\n    def list_topics"
-    Path("mine.py").write_text(FROZEN.replace("def list_topics", made), encoding="utf-8")
-
-    ran = topics("list", "public/default", "--plugin-file", "mine.py", "--set", "topics.lister=thawed")
-
-    assert (ran.code, ran.out) == (2, "")
-    assert "SystemExit: 0 (mine.py, line " in ran.err
-
-
 @pytest.mark.parametrize("words", ["list public/default", "watch public/default --for 0"])
 def test_a_misspelt_interest_is_a_mistake_of_the_lister(topics: Topics, words: str) -> None:
     """Choosing it is a mistake at once, and not a watch that misses changes."""
@@ -353,13 +324,6 @@ def test_a_list_does_not_wait_for_a_writer(topics: Topics) -> None:
     other.close()
 
 
-def test_commands_wait_for_a_lock_as_long_as_it_is_set(tmp_path: Path) -> None:
-    """`lock_timeout_s` is what SQLite waits."""
-    settings = load_topics(None, {"topics.catalog": str(tmp_path / "topics.db"), "topics.lock_timeout_s": "0.25"})
-    with opened(settings.topics, create=True) as catalog:
-        assert lock_timeout_s(catalog) == 0.25
-
-
 def test_a_partial_list_is_an_error(topics: Topics) -> None:
     """Nothing of it is printed."""
     Path("mine.py").write_text(FROZEN, encoding="utf-8")
@@ -382,17 +346,6 @@ def test_labels_are_set_shown_and_removed(topics: Topics) -> None:
 
     topics("labels", "remove", "orders", "--all")
     assert topics("labels", "get", "orders").out == ""
-
-
-def test_labels_of_a_partitioned_topic_are_those_of_its_partitions(topics: Topics) -> None:
-    """They are set on all and shown of any."""
-    topics("labels", "set", "orders-eu", "--labels", "tier=gold,team=b")
-
-    shown = {
-        topics("labels", "get", name).out for name in ("orders-eu", "orders-eu-partition-0", "orders-eu-partition-1")
-    }
-
-    assert shown == {"env=prod\nteam=b\ntier=gold\n"}
 
 
 def test_labels_of_a_namespace_are_listed(topics: Topics) -> None:

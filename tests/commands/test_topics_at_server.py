@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from lookup.errors import ArgumentError, ConflictError, NotFoundError, PulsarLookupError
-from lookup.serve.client import TopicServer
-from lookup.topics.catalog.operations import LABELS, CatalogOperation, DeleteNamespace, SetPairs
 from tests.answering import answering, http_answer
 from tests.commands.projects import Ran, Run
 from tests.serve.servers import Server, settings_file, started
@@ -127,20 +124,6 @@ def test_server_answers_as_the_file_does(lookup: Run, catalog: Path, server: Ser
     refused, listed = (answers[COMMANDS.index("namespaces delete acme/us {}") + step][0] for step in (-2, 1))
     assert "namespace acme/eu is not empty" in refused.err
     assert listed.out == "persistent://acme/eu/bills/of/us\n"
-
-
-def test_server_raises_what_a_catalog_raises(server: Server) -> None:
-    """Programs can tell refusals apart by their classes."""
-    topics = TopicServer(f"http://127.0.0.1:{server.port}", str(server.record.with_name("token")))
-    refusals: list[tuple[CatalogOperation, type[PulsarLookupError]]] = [
-        (DeleteNamespace("acme/eu"), ConflictError),
-        (DeleteNamespace("acme/us"), NotFoundError),
-        (SetPairs(LABELS, "persistent://acme/eu/bills/of/us", {"forbidden": "b"}), ArgumentError),
-    ]
-    for operation, error in refusals:
-        with pytest.raises(error) as refused:
-            topics.apply(operation)
-        assert type(refused.value) is error
 
 
 @pytest.mark.parametrize(

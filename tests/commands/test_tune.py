@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_answer_comes_first(lookup: Run, folder: Path, tmp_path: Path) -> None:
     """Then what was sealed, the finalists, and a policy to paste."""
-    ran = lookup("tune", "--config", folder / "tune.toml", "--output", tmp_path / "out", "--master", "none")
+    ran = lookup("tune", folder / "tune.toml", "--output", tmp_path / "out", "--master", "none")
 
     assert ran.code == 0, ran.err
     lines = ran.out.splitlines()
@@ -93,7 +93,7 @@ def test_the_answer_comes_first(lookup: Run, folder: Path, tmp_path: Path) -> No
 def test_a_program_gets_the_document(lookup: Run, folder: Path, tmp_path: Path) -> None:
     """And 4 for an exit code if nothing is recommended."""
     ran = lookup(
-        "tune", "--config", folder / "tune.toml", "--output", tmp_path / "out", "--master", "none", "--no-holdout",
+        "tune", folder / "tune.toml", "--output", tmp_path / "out", "--master", "none", "--no-holdout",
         "--format", "json", "--quiet",
     )  # fmt: skip
 
@@ -145,7 +145,7 @@ def test_another_log_confirms_a_finished_search_or_does_not(
         (["--against", "{folder}/log/lookups"], "is the log of the search"),
         (["--against", "elsewhere.parquet"], "cluster 'elsewhere' of the log has no broker"),
         (["--against", "next/lookups", "--set", "evaluation.warmup_s=900000"], "before anything of it is scored"),
-        (["--against", "next/lookups", "--config", "{folder}/tune.toml"], "--against: stands for"),
+        (["--against", "next/lookups", "{folder}/tune.toml"], "--against: stands for"),
         (["--against", "next/lookups", "--lookups", "next/lookups"], "--against: judges a finished search"),
         (["--against", "next/lookups", "--set", "tune.candidates=9"], "tune"),
         (["--against", "next/lookups", "--output", "next"], "next: holds no tune.json"),
@@ -189,7 +189,7 @@ def test_an_interrupted_search_goes_on(
     lookup: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so, and the same command begins with what was tried before."""
-    words = ("tune", "--config", folder / "tune.toml", "--output", tmp_path / "out", "--master", "none")
+    words = ("tune", folder / "tune.toml", "--output", tmp_path / "out", "--master", "none")
     kept, tried = tmp_path / "out" / "search.json", LogTrials.tried
 
     def interrupted(trials: LogTrials, batch: Any, number: int, *rest: Any) -> Any:
@@ -240,9 +240,9 @@ def test_without_shedding_there_is_nothing_to_search(lookup: Run, folder: Path, 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "--config and --output"),
-        (["--config", "no.toml", "--output", "out"], "no.toml: "),
-        (["--config", "a", "--broker-conf", "b", "--output", "out"], "--broker-conf: stands"),
+        ([], "SEARCH and --output"),
+        (["no.toml", "--output", "out"], "no.toml: "),
+        (["a", "--broker-conf", "b", "--output", "out"], "--broker-conf: stands"),
         (["--broker-conf", "no.conf", "--output", "out"], "no.conf: "),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_search_is_not_written_into_what_it_reads(lookup: Run, folder: Path, o
     """Neither into a table nor around its settings, and nothing is written."""
     before = sorted(folder.rglob("*"))
 
-    ran = lookup("tune", "--config", folder / "tune.toml", "--output", f"{folder}/{output}", "--force")
+    ran = lookup("tune", folder / "tune.toml", "--output", f"{folder}/{output}", "--force")
 
     assert ran.code == 2
     assert sentence.format(folder) in ran.err
@@ -277,9 +277,9 @@ def test_a_search_is_not_written_into_what_it_reads(lookup: Run, folder: Path, o
 
 def test_a_search_is_checked_and_shown_without_its_log(lookup: Run, folder: Path) -> None:
     """`config check` finds what `tune` would refuse, `config show` prints what reads back."""
-    checked = lookup("config", "check", "--config", folder / "tune.toml")
-    shown = lookup("config", "show", "--config", folder / "tune.toml", "--resolved")
-    wrong = lookup("config", "check", "--config", folder / "tune.toml", "--set", 'tune.prices=["moves_weight"]')
+    checked = lookup("config", "check", folder / "tune.toml")
+    shown = lookup("config", "show", folder / "tune.toml", "--resolved")
+    wrong = lookup("config", "check", folder / "tune.toml", "--set", 'tune.prices=["moves_weight"]')
 
     assert checked.out.endswith("; 1 space, 1 setting\n")
     assert "candidates = 4" in shown.out

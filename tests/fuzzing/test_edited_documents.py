@@ -84,7 +84,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     generate(GenerateSettings(**sizes), folder / "sample")  # type: ignore[arg-type]
     for name, text in (("evaluation", _EVALUATION), ("tune", _TUNE), ("policies", _POLICIES)):
         (folder / f"{name}.toml").write_text(text)
-    for words in ("tune --config tune.toml --output tuned", "evaluate --config evaluation.toml --output run"):
+    for words in ("tune tune.toml --output tuned", "evaluate evaluation.toml --output run"):
         before = Path.cwd()
         os.chdir(folder)
         try:
@@ -97,9 +97,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 #: By document: the commands that read it in turn, and whether that takes long.
 _READ: dict[str, tuple[tuple[str, ...], bool]] = {
     "plan/plan.json": (("plan show plan", "plan eval plan --record record"), False),
-    "journal": (("verify journal --record record", "apply --recover journal --admin {}"), False),
+    "journal": (("verify journal --record record", "apply --recover journal"), False),
     "tuned/tune.json": (("explain tuned --candidate 1",), False),
-    "tuned/search.json": (("tune --config tune.toml --output tuned --master none",), True),
+    "tuned/search.json": (("tune tune.toml --output tuned --master none",), True),
     "topics.db": (
         ("topics list a/b --catalog topics.db", "topics labels query env=prod --namespace a/b --catalog topics.db"),
         False,
@@ -129,7 +129,8 @@ def test_edited_documents_are_sentences(
     content = path.read_bytes()
 
     with running() as standin:
-        words = [[*command.format(standin.url).split(), "--quiet"] for command in commands]
+        monkeypatch.setenv("LOOKUP_CLUSTER__ADMIN", standin.url)
+        words = [[*command.split(), "--quiet"] for command in commands]
         # A finished search is refused, as an edited one is.
         assert [main(one) for one in words] == [2 if "tune" in one else 0 for one in words]
         try:

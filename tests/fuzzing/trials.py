@@ -148,7 +148,7 @@ class Sound:
 
     def evaluated(self) -> None:
         """Write the results of the evaluation, as `run`."""
-        code = main(["evaluate", "--config", "evaluation.toml", "--output", "run", "--master", "none", "-q"])
+        code = main(["evaluate", "evaluation.toml", "--output", "run", "--master", "none", "-q"])
         assert code in (0, 3, 4), code
 
 
@@ -166,14 +166,14 @@ def _text(folder: Path, dice: Random, name: str) -> None:
 
 
 def _evaluate(*more: str, force: bool = False) -> Trial:
-    words = ["evaluate", "--config", "evaluation.toml", "--output", "out", "--master", "none", "-q", *more]
+    words = ["evaluate", "evaluation.toml", "--output", "out", "--master", "none", "-q", *more]
     return Trial([*words, "--force"] if force else words, "out")
 
 
 def _settings(folder: Path, dice: Random) -> Trial:
     """Damage an evaluation or the broker.conf that it names."""
     _text(folder, dice, dice.choice(("evaluation.toml", "evaluation.toml", "broker.conf")))
-    check = ["--config", "evaluation.toml"]
+    check = ["evaluation.toml"]
     others = (
         ["config", "check", *check],
         ["config", "show", *check],
@@ -186,7 +186,7 @@ def _served(folder: Path, dice: Random) -> Trial:
     """Damage the settings of a server or of topics."""
     name = dice.choice(("serving.toml", "topics.toml", "broker.conf"))
     _text(folder, dice, name)
-    return Trial(["config", "check", "--config", name])
+    return Trial(["config", "check", name])
 
 
 def _mapping(folder: Path, dice: Random) -> Trial:

@@ -61,7 +61,7 @@ def test_the_share_of_load_near_clients_is_measured(
 
     measured = verify(journal, Source(after, lookups=lookups)).near["rack"]
     unread = verify(journal, after).near
-    main(["verify", "--plan", str(journal), "--record", after, "--lookups", lookups])
+    main(["verify", str(journal), "--record", after, "--lookups", lookups])
 
     assert (measured.before, measured.predicted) == (plan.near["rack"].before, plan.near["rack"].after)
     assert measured.measured == pytest.approx(measured.predicted, rel=0.1) != measured.before
@@ -98,7 +98,7 @@ def test_the_command_prints_figures(
     """Before, as predicted and as measured; steps that were not made are counted in a note."""
     journal, after = str(carried_out(plan, tmp_path / "plan.json.journal")), _after(world, plan, tmp_path)
 
-    assert main(["verify", "--plan", journal, "--record", after]) == 0
+    assert main(["verify", journal, "--record", after]) == 0
     printed = capsys.readouterr()
     assert printed.out.splitlines()[1].replace(" ", "") == "|figure|before|predicted|measured|"
     partly = str(carried_out(plan, tmp_path / "partly", skipped=1))
@@ -112,11 +112,7 @@ def test_the_command_prints_figures(
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
-    [
-        (("--plan", "journal"), "give --record, or --admin"),
-        (("record", "--plan", "journal"), "RECORD and --plan"),
-        (("--plan", "no-journal", "--record", "."), "no-journal: "),
-    ],
+    [((__file__,), "give --record DIR or --cluster FILE"), (("no-journal", "--record", "."), "no-journal")],
 )
 def test_mistakes_are_said(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str) -> None:
     """In one sentence, with exit code 2."""

@@ -31,7 +31,7 @@ def evaluation(sample: str | Path, output: str | Path, config: str = "configs/ev
     """Return the words of an evaluation of a log that `lookup generate` made; paths or URIs."""
     tables = [f"inputs.{name}={sample}/{name}" for name in ("lookups", "brokers", "loads", "bundles", "ownership")]
     settings = [word for table in tables for word in ("--set", table)]
-    return ["evaluate", "--config", config, *settings, "--output", str(output)]
+    return ["evaluate", config, *settings, "--output", str(output)]
 
 
 def differences(one: Path, other: Path) -> list[str]:

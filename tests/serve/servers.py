@@ -125,7 +125,7 @@ def started(settings: Path, *flags: str, connect: Connect = state_topic) -> Iter
         PulsarLookupError: why it cannot start.
     """
     actions: dict[int, Callable[[], object]] = {}
-    arguments = parsed(root_parser(), ["serve", "--config", str(settings), *flags])
+    arguments = parsed(root_parser(), ["serve", str(settings), *flags])
     failures: list[PulsarLookupError] = []
     loop = asyncio.new_event_loop()
 
@@ -176,9 +176,7 @@ def started_apart(
         python: the interpreter, of another environment than this one.
     """
     code = f"import sys\n{prelude}\nfrom lookup.cli import main\nsys.exit(main())"
-    process = subprocess.Popen(
-        [python, "-c", code, "serve", "--config", str(settings), *flags], stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([python, "-c", code, "serve", str(settings), *flags], stderr=subprocess.PIPE, text=True)
     server = Server(settings.parent / "record", process.send_signal, partial(process.wait, 30))
 
     def listen() -> None:

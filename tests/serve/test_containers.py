@@ -9,12 +9,11 @@ from __future__ import annotations
 import configparser
 import json
 import re
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -25,8 +24,9 @@ import pytest
 import yaml
 
 from lookup.cli import root_parser
-from lookup.commands.cluster_flags import TOKEN_VARIABLE
+from lookup.commands.cluster_flags import cluster_of
 from lookup.commands.options import parsed
+from lookup.commands.serve import load_settings
 from lookup.settings import ServingFile, load_serving
 from tests.processes import awaited
 from tests.serve.servers import Server, lookup_entry, started_apart
@@ -47,9 +47,8 @@ def _variables() -> dict[str, str]:
 
 
 def _settings() -> ServingFile:
-    # As in the container, but for the token, which is no file of the repository.
-    variables = {name: value for name, value in _variables().items() if name.startswith("LOOKUP_")}
-    return load_serving(_SETTINGS, environ=variables)
+    # But for the token, which is no file of the repository.
+    return load_serving(_SETTINGS)
 
 
 def _compose() -> dict[str, Any]:
@@ -72,11 +71,6 @@ def _pod() -> dict[str, Any]:
 
 def _containers() -> dict[str, dict[str, Any]]:
     return {container["name"]: container for container in _pod()["containers"]}
-
-
-def _filled(words: list[str], variables: Mapping[str, str]) -> list[str]:
-    """Put variables into arguments as Kubernetes does."""
-    return [re.sub(r"\$\((\w+)\)", lambda name: variables[name[1]], word) for word in words]
 
 
 # Schemas
@@ -130,12 +124,17 @@ def test_kustomization_names_every_manifest() -> None:
 # Settings and commands
 
 
-def test_settings_and_variables_are_complete() -> None:
-    """The server takes the settings as they are, with owners by the variable, and `config check` says so."""
-    settings = _settings()
+def test_settings_and_variables_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Collector and server take the connection from the variables, and the server has owners."""
+    for name, value in _variables().items():
+        monkeypatch.setenv(name, value)
+
+    settings = load_settings(parsed(root_parser(), ["serve", str(_SETTINGS)]))
+    cluster = cluster_of(parsed(root_parser(), ["collect", "--output", "o"]))
 
     assert settings.collect is not None
-    assert settings.collect.service_url == _variables()["LOOKUP_COLLECT__SERVICE_URL"]
+    assert settings.collect.service_url == cluster.service_url == _variables()["LOOKUP_CLUSTER__SERVICE_URL"]
+    assert {f"LOOKUP_CLUSTER__{key.upper()}" for key in cluster.model_fields_set} == {*_variables()}
     assert settings.serving.warnings == ()
 
 
@@ -143,7 +142,7 @@ def test_settings_and_variables_are_complete() -> None:
 def test_config_check_accepts_the_settings(tmp_path: Path) -> None:
     """As docs/deploy.md has it, with a token that is there."""
     (tmp_path / "token").write_text("s3cret\n", encoding="utf-8")
-    command = f"{sys.executable} -m lookup config check --config {_SETTINGS} --set serving.token_file={tmp_path}/token"
+    command = f"{sys.executable} -m lookup config check {_SETTINGS} --set serving.token_file={tmp_path}/token"
 
     done = subprocess.run(command.split(), capture_output=True, text=True, check=False, env=_variables())
 
@@ -151,33 +150,18 @@ def test_config_check_accepts_the_settings(tmp_path: Path) -> None:
 
 
 def test_both_kits_start_the_same_commands() -> None:
-    """Flags, addresses and folders of Compose are those of Kubernetes, and the commands know them."""
-    variables, services = _variables(), _compose()["services"]
-    shell, flags, line = services["collect"]["command"]
-    words = shlex.split(re.sub(r"\$\$(\w+)", lambda name: variables[name[1]], line))
-    in_pods = {name: _filled(container["args"], variables) for name, container in _containers().items()}
+    """Flags and folders of Compose are those of Kubernetes, and the commands know them."""
+    in_pods = {name: container["args"] for name, container in _containers().items()}
 
-    assert (shell, flags, words[0]) == ("sh", "-ec", "exec")
-    assert services["serve"]["command"] == in_pods["serve"]
-    collects = [vars(parsed(root_parser(), given[1:])) for given in (words[1:], in_pods["collect"])]
-    for given in collects:
-        assert given["service_url"] == _settings().collect.service_url  # type: ignore[union-attr]  # it has the table
-        assert (given["admin"], given["zookeeper"]) == (variables["PULSAR_ADMIN"], variables["PULSAR_ZOOKEEPER"])
+    assert {name: service["command"] for name, service in _compose()["services"].items()} == in_pods
+    assert vars(parsed(root_parser(), in_pods["collect"][1:]))["output"] == "/data/collected"
     assert vars(parsed(root_parser(), in_pods["serve"][1:]))["config"] == _MOUNTED
 
 
-def test_every_variable_of_the_cluster_is_used() -> None:
-    """A variable is an argument, or a setting, and none is missing."""
-    used = {
-        name
-        for container in _containers().values()
-        for word in container["args"]
-        for name in re.findall(r"\$\((\w+)\)", word)
-    }
-
-    assert used == {*_variables()}
+def test_the_token_of_the_cluster_is_a_variable() -> None:
+    """The one that the commands read; Kubernetes adds none of its own."""
     (token,) = _containers()["serve"]["env"]
-    assert token["name"] == TOKEN_VARIABLE
+    assert token["name"] == "PULSAR_TOKEN"
     # Variables that Kubernetes makes of a Service `lookup` would be settings that there are not.
     assert _pod()["enableServiceLinks"] is False
 
@@ -188,7 +172,7 @@ def test_every_variable_of_the_cluster_is_used() -> None:
 def test_paths_of_the_settings_are_on_the_volume_of_both() -> None:
     """The record and what the collector writes outlast the containers; all else cannot be written."""
     settings, pod = _settings(), _containers()
-    collected = vars(parsed(root_parser(), _filled(pod["collect"]["args"], _variables())[1:]))["output"]
+    collected = vars(parsed(root_parser(), pod["collect"]["args"][1:]))["output"]
     written = [settings.serving.record, collected]
 
     for container in pod.values():
@@ -314,9 +298,6 @@ def test_the_timer_plans_and_makes_the_moves(tmp_path: Path) -> None:
     planning, applying = (vars(parsed(root_parser(), words)) for words in ran)
     assert (planning["output"], applying["plan"]) == (folder.name, folder.name)
     assert (applying["yes"], applying["freeze_shedding"]) == (True, True)
-    for given in (planning, applying):
-        assert given["admin"] == _variables()["PULSAR_ADMIN"]
-        assert given["service_url"] == _variables()["LOOKUP_COLLECT__SERVICE_URL"]
     assert vars(parsed(root_parser(), again[0]))["recover"] == f"{folder.name}/plan.json.journal"
 
 

@@ -568,7 +568,7 @@ def _peak(process: int) -> int:
 def test_a_second_server_on_a_record_is_refused(tmp_path: Path) -> None:
     """What two servers write would not fit together; the lock ends with its process, however that ends."""
     settings = settings_file(tmp_path)
-    command = [sys.executable, "-m", "lookup", "serve", "--config", str(settings)]
+    command = [sys.executable, "-m", "lookup", "serve", str(settings)]
     with started_apart(settings) as server:
         second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         server.signal(signal.SIGKILL)

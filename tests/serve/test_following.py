@@ -228,7 +228,7 @@ def test_settings_are_loaded_again_while_owners_are_waited_for(tmp_path: Path, t
     topic.path.rename(tmp_path / "aside")
     path = settings_file(tmp_path, f"{topic.settings}\nwait_s = 60", _GROUPS)
     code = f"import sys\n{PRELUDE}\nfrom lookup.cli import main\nsys.exit(main())"
-    words = [sys.executable, "-c", code, "serve", "--config", str(path)]
+    words = [sys.executable, "-c", code, "serve", str(path)]
 
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         awaited(lambda: list((tmp_path / "record" / "settings").glob("*.json")))

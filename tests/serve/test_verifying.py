@@ -298,7 +298,7 @@ def test_recorded_tables_are_inputs_of_an_evaluation(tmp_path: Path, capsys: pyt
             'evaluation = { incumbent = "anywhere", seeds = 2 }\n'
             'inputs = { lookups = "record/lookups", brokers = "record/brokers", loads = "record/loads" }\n' + POLICIES
         )
-        words = ["evaluate", "--config", str(tmp_path / "evaluation.toml"), "--output", str(tmp_path / "out")]
+        words = ["evaluate", str(tmp_path / "evaluation.toml"), "--output", str(tmp_path / "out")]
         code = main([*words, "--format", "json"])
     summary = json.loads(capsys.readouterr().out)
     rows = read_table(server.record, "lookups")

@@ -8,16 +8,15 @@ mkdir -p "$1"
 cd "$1"
 # An apply that was killed may have left Pulsar's shedder off. Names of folders are times, so the last journal is its.
 for journal in */plan.json.journal; do :; done
-[ ! -e "$journal" ] || lookup apply --recover "$journal" --admin "$PULSAR_ADMIN"
+[ ! -e "$journal" ] || lookup apply --recover "$journal"
 folder=$(date -u +%Y%m%dT%H%M%SZ)
 code=0
 # A broker reports its load after 15 minutes at the latest.
-lookup plan --admin "$PULSAR_ADMIN" --service-url "$LOOKUP_COLLECT__SERVICE_URL" --zookeeper "$PULSAR_ZOOKEEPER" \
-  --wait 16m --max-moves 20 --output "$folder" || code=$?
+lookup plan --wait 16m --max-moves 20 --output "$folder" || code=$?
 case $code in
   0) ;;
   # Nothing is worth moving.
   4) rm -r "$folder" && exit 0 ;;
   *) exit "$code" ;;
 esac
-exec lookup apply "$folder" --admin "$PULSAR_ADMIN" --service-url "$LOOKUP_COLLECT__SERVICE_URL" --freeze-shedding --yes
+exec lookup apply "$folder" --freeze-shedding --yes

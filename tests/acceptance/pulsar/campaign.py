@@ -4,7 +4,7 @@ Three brokers, a namespace, a topic in each bundle, to which a client of Java or
 drains the broker that owns most of the namespace: a third of its bundles at least, since the one that was drained
 before is filled again by that. So no plan is small, and each is made from the cluster as the last one has left it.
 
-    verified      `lookup plan`, `lookup apply --yes --freeze-shedding`, `lookup verify --plan`; some of these with
+    verified      `lookup plan`, `lookup apply --yes --freeze-shedding`, `lookup verify JOURNAL`; some of these with
                 `kill -9` of `apply` at a random moment, `--recover`, and the same command again
     rolled back the last verified plan of a group, with `lookup apply --rollback`, after it was verified
     disturbed   planned and applied while an administrator unloads and splits bundles at random; not verified
@@ -188,7 +188,7 @@ class _Campaign:
             releases = self._releases(world)
             self._apply(world, result, found)
             self._require_owned(world, result, releases)
-        words = ("--plan", str(world.journal), "--wait", "30m", "--format", "json", "--quiet")
+        words = (str(world.journal), "--wait", "30m", "--format", "json", "--quiet")
         verifying = world.begin_typed("verify", *words, errors=subprocess.PIPE)
         self._moved_us = now_us()
         said, errors = verifying.communicate(timeout=1_800.0)

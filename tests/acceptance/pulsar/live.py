@@ -124,7 +124,7 @@ class Live:
 
     def begin_server(self) -> subprocess.Popen[str]:
         """Begin `lookup serve`; return when it answers."""
-        process = self.begin("serve", "--config", "serving.toml")
+        process = self.begin("serve", "serving.toml")
         awaited(lambda: self.health() is not None)
         return process
 
@@ -144,10 +144,10 @@ class Live:
     def begin_collector(self) -> subprocess.Popen[str]:
         """Begin `lookup collect`; return when it knows all brokers and bundles."""
         admin = "http://" + ",".join(broker.web_url.removeprefix("http://") for broker in self.cluster.brokers.values())
-        process = self.begin(
-            "collect", "--admin", admin, "--service-url", self.cluster.service_url, "--zookeeper",
-            self.cluster.zookeeper, "--output", "collected", "--every", "0.5s",
-        )  # fmt: skip
+        lines = {"admin": admin, "service_url": self.cluster.service_url, "zookeeper": self.cluster.zookeeper}
+        text = "".join(f'{key} = "{value}"\n' for key, value in lines.items())
+        (self.folder / "cluster.toml").write_text(f"[cluster]\n{text}", encoding="utf-8")
+        process = self.begin("collect", "--cluster", "cluster.toml", "--output", "collected", "--every", "0.5s")
         collected = self.folder / "collected"
         awaited(lambda: (collected / "namespaces.toml").exists() and len(rows_of(collected / "brokers")) >= len(RACKS))
         return process

@@ -22,7 +22,7 @@ from lookup.moving.shedding import KEY
 from lookup.moving.state import Owned
 from tests.acceptance.pulsar.clients import Client
 from tests.acceptance.pulsar.cluster import Cluster
-from tests.processes import PATIENCE_S
+from tests.processes import PATIENCE_S, connected
 
 __all__ = ["Traffic", "World", "ended", "traffic"]
 
@@ -72,9 +72,12 @@ class World:
     def begin_typed(self, *words: str, errors: int = subprocess.STDOUT) -> subprocess.Popen[str]:
         """Begin a command of `lookup` as it is typed, with the addresses of the cluster."""
         admin = "http://" + ",".join(broker.id for broker in self.cluster.brokers.values())
-        to = ("--admin", admin, "--service-url", self.cluster.service_url, "--zookeeper", self.cluster.zookeeper)
         return subprocess.Popen(
-            [sys.executable, "-m", "lookup", *words, *to], stdout=subprocess.PIPE, stderr=errors, text=True
+            [sys.executable, "-m", "lookup", *words],
+            env=connected(admin=admin, service_url=self.cluster.service_url, zookeeper=self.cluster.zookeeper),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
         )
 
     @property

@@ -22,7 +22,7 @@ from lookup.logs.readers.system_topics import STATE_TOPIC, OwnershipChanges
 from lookup.logs.schema import CANONICAL
 from tests.acceptance.pulsar.clients import JavaClients, PythonClients
 from tests.acceptance.pulsar.cluster import CLUSTER, Broker, Cluster
-from tests.processes import awaited
+from tests.processes import awaited, connected
 
 pytestmark = pytest.mark.pulsar
 
@@ -92,9 +92,9 @@ def _start(cluster: Cluster, record: Path) -> subprocess.Popen[str]:
     before = len(_rows(record, "brokers"))
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "lookup", "collect", "--admin", admin, "--service-url", cluster.service_url,
-            "--zookeeper", cluster.zookeeper, "--output", str(record), "--every", "0.5s",
+            sys.executable, "-m", "lookup", "collect", "--output", str(record), "--every", "0.5s",
         ],
+        env=connected(admin=admin, service_url=cluster.service_url, zookeeper=cluster.zookeeper),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -160,7 +160,7 @@ def collected(
         _EVALUATION + (record / "namespaces.toml").read_text(encoding="utf-8"), encoding="utf-8"
     )
     evaluated = subprocess.run(
-        [sys.executable, "-m", "lookup", "evaluate", "--config", "evaluation.toml", "--output", "report"],
+        [sys.executable, "-m", "lookup", "evaluate", "evaluation.toml", "--output", "report"],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -28,7 +28,7 @@ import yaml
 
 from tests.acceptance.pulsar.cluster import CLUSTER, Cluster
 from tests.acceptance.pulsar.jvm import printed_by
-from tests.processes import awaited
+from tests.processes import awaited, connected
 from tests.serve.servers import Server, decide, settings_file, started_apart, view
 
 pytestmark = pytest.mark.pulsar
@@ -36,7 +36,6 @@ pytestmark = pytest.mark.pulsar
 ROOT = Path(__file__).parents[3]
 _DEPLOY = ROOT / "configs" / "deploy"
 _RULES = _DEPLOY / "prometheus-rules.yaml"
-_SERVICE_URL = "LOOKUP_COLLECT__SERVICE_URL"
 
 
 def _program(script: str) -> Path:
@@ -190,19 +189,23 @@ def test_both_containers_work_beside_a_cluster(cluster: Cluster, namespace: str,
     admin = "http://" + ",".join(broker.web_url.removeprefix("http://") for broker in cluster.brokers.values())
     lines = (_DEPLOY / "settings" / "cluster.env").read_text(encoding="utf-8").splitlines()
     names = [line.partition("=")[0] for line in lines if not line.startswith("#")]
-    addresses = {"PULSAR_ADMIN": admin, "PULSAR_ZOOKEEPER": cluster.zookeeper, _SERVICE_URL: cluster.service_url}
-    assert {*names} == {*addresses}
+    whole = connected(admin=admin, service_url=cluster.service_url, zookeeper=cluster.zookeeper)
+    assert {*names} == {*whole} - {*os.environ}
     (manifest,) = yaml.safe_load_all((_DEPLOY / "kubernetes" / "statefulset.yaml").read_text(encoding="utf-8"))
     containers = {each["name"]: each["args"] for each in manifest["spec"]["template"]["spec"]["containers"]}
-    words = [re.sub(r"\$\((\w+)\)", lambda name: addresses[name[1]], word) for word in containers["collect"]]
     (tmp_path / "token").write_text("s3cret\n", encoding="utf-8")
     text = (_DEPLOY / "settings" / "serve.toml").read_text(encoding="utf-8")
     text = text.replace("/data/", f"{tmp_path}/").replace("/run/lookup/", f"{tmp_path}/")
     text = text.replace('"pulsar-1"', f'"{CLUSTER}"').replace('"0.0.0.0"', '"127.0.0.1"')
     (tmp_path / "serve.toml").write_text(text, encoding="utf-8")
-    collect = [sys.executable, "-m", *(word.replace("/data/", f"{tmp_path}/") for word in words), "--every", "1s"]
-    environment = {**os.environ, **addresses}
-    with subprocess.Popen(collect, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as collector:
+    collect = [
+        sys.executable,
+        "-m",
+        *(word.replace("/data/", f"{tmp_path}/") for word in containers["collect"]),
+        "--every",
+        "1s",
+    ]
+    with subprocess.Popen(collect, env=whole, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as collector:
         try:
             awaited(lambda: [*(tmp_path / "collected" / "bundles").glob("part-*1.parquet")])
             flags = ("--port", "0", "--set", f"collect.service_url={cluster.service_url}")
@@ -217,7 +220,7 @@ def test_both_containers_work_beside_a_cluster(cluster: Cluster, namespace: str,
     assert health["owners"]["bundles"] > 0
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     script = ["sh", _DEPLOY / "settings" / "rebalance.sh", tmp_path / "plans"]
-    assert subprocess.run(script, env={**environment, "PATH": path}, check=False).returncode in (0, 4)
+    assert subprocess.run(script, env={**whole, "PATH": path}, check=False).returncode in (0, 4)
 
 
 # Manifests
@@ -256,7 +259,7 @@ def test_a_folder_of_ones_own_changes_what_the_page_says(tmp_path: Path) -> None
     own = tmp_path / "ours"
     own.mkdir()
     (own / "kustomization.yaml").write_text(_block("deploy.md", "secretGenerator:"), encoding="utf-8")
-    (own / "cluster.env").write_text("PULSAR_ZOOKEEPER=zk.ours:2181\n", encoding="utf-8")
+    (own / "cluster.env").write_text("LOOKUP_CLUSTER__ZOOKEEPER=zk.ours:2181\n", encoding="utf-8")
     (own / "serve.toml").write_text("# ours\n", encoding="utf-8")
     (own / "token").write_text("s3cret\n", encoding="utf-8")
 
@@ -270,7 +273,7 @@ def test_a_folder_of_ones_own_changes_what_the_page_says(tmp_path: Path) -> None
     assert {container["image"].partition(":")[0] for container in pod["containers"]} == {
         "registry.example.com/pulsar-lookup"
     }
-    assert cluster["data"]["PULSAR_ZOOKEEPER"] == "zk.ours:2181"
+    assert cluster["data"]["LOOKUP_CLUSTER__ZOOKEEPER"] == "zk.ours:2181"
     assert _named(manifests, "ConfigMap", "lookup-settings-")["data"] == {"serve.toml": "# ours\n"}
     assert token["secretName"] == secret["metadata"]["name"]
     assert pod["containers"][0]["env"][0]["valueFrom"]["secretKeyRef"]["name"] == secret["metadata"]["name"]

@@ -106,7 +106,7 @@ def _evaluate(run: _Run, report: str) -> None:
     run.printed[f"ingest {report}"] = live.ingest_logs()
     namespaces = (live.folder / "collected" / "namespaces.toml").read_text(encoding="utf-8")
     (live.folder / "evaluation.toml").write_text(_EVALUATION + _POLICY + namespaces, encoding="utf-8")
-    run.printed[f"evaluate {report}"] = live.run("evaluate", "--config", "evaluation.toml", "--output", report)
+    run.printed[f"evaluate {report}"] = live.run("evaluate", "evaluation.toml", "--output", report)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import pytest
 from lookup.collect.sources import AdminRest, Credentials
 from tests.acceptance.pulsar.clients import PythonClients
 from tests.acceptance.pulsar.cluster import CLUSTER, Broker, Cluster
-from tests.processes import awaited
+from tests.processes import awaited, connected
 
 pytestmark = pytest.mark.pulsar
 
@@ -84,11 +84,12 @@ def planned(cluster: Cluster, crowded: list[str], tmp_path_factory: pytest.TempP
     folder: Path = tmp_path_factory.mktemp("planned")
     (folder / "policy.toml").write_text(_POLICY)
     admin = "http://" + ",".join(broker.web_url.removeprefix("http://") for broker in cluster.brokers.values())
-    where = ["--admin", admin, "--service-url", cluster.service_url, "--zookeeper", cluster.zookeeper]
+    where = connected(admin=admin, service_url=cluster.service_url, zookeeper=cluster.zookeeper)
 
     def run(*words: str) -> dict[str, Any]:
         done = subprocess.run(
-            [sys.executable, "-m", "lookup", "plan", *words, *where, "--format", "json"],
+            [sys.executable, "-m", "lookup", "plan", *words, "--format", "json"],
+            env=where,
             cwd=folder,
             capture_output=True,
             text=True,

@@ -22,7 +22,7 @@ import pytest
 from lookup.collect.sources import Credentials, pulsar_client
 from tests.acceptance.pulsar.cluster import CLUSTER, RACKS, Cluster, free_ports, running_cluster
 from tests.acceptance.pulsar.jvm import Installation
-from tests.processes import awaited
+from tests.processes import awaited, connected
 from tests.serve.servers import decide, started_apart, view
 
 pytestmark = pytest.mark.pulsar
@@ -56,7 +56,7 @@ class _Secured:
     """A cluster with what a collector needs to read it."""
 
     cluster: Cluster
-    #: as the flags `--admin` and `--service-url`
+    #: as the keys of [cluster]
     admin: str
     service_url: str
     #: PEM files: who signed the brokers' certificates, and who did not
@@ -66,16 +66,17 @@ class _Secured:
     wrong_token: str
 
     def collect(
-        self, record: Path, *flags: str, ca: Path, output: IO[str] | int = subprocess.PIPE, **variables: str
+        self, record: Path, *, ca: Path, output: IO[str] | int = subprocess.PIPE, **variables: str
     ) -> subprocess.Popen[str]:
         """Start a collector."""
         return subprocess.Popen(
             [
-                sys.executable, "-m", "lookup", "collect", "--admin", self.admin, "--service-url", self.service_url,
-                "--zookeeper", self.cluster.zookeeper, "--tls-ca", str(ca), "--output", str(record),
-                "--every", "0.5s", *flags,
+                sys.executable, "-m", "lookup", "collect", "--output", str(record), "--every", "0.5s",
             ],
-            env={**os.environ, **variables},
+            env=variables
+            | connected(
+                admin=self.admin, service_url=self.service_url, zookeeper=self.cluster.zookeeper, tls_ca=str(ca)
+            ),
             stdout=output,
             stderr=output,
             text=True,
@@ -167,11 +168,11 @@ def test_all_tables_are_recorded(secured: _Secured, tmp_path: Path, source: str)
     cluster, namespace = secured.cluster, f"{_NAMESPACE}-{source}"
     cluster.create_namespace(namespace, 4)
     (tmp_path / "token").write_text(secured.token + "\n", encoding="utf-8")
-    flags = ("--token-file", str(tmp_path / "token")) if source == "file" else ()
-    variables = {} if source == "file" else {"PULSAR_TOKEN": secured.token}
+    in_file = {"LOOKUP_CLUSTER__TOKEN_FILE": str(tmp_path / "token")}
+    variables = in_file if source == "file" else {"PULSAR_TOKEN": secured.token}
     record = tmp_path / "record"
 
-    process = secured.collect(record, *flags, ca=secured.ca, **variables)
+    process = secured.collect(record, ca=secured.ca, **variables)
     client = pulsar_client(secured.service_url, Credentials(token=secured.token, tls_ca=str(secured.ca)))
     producer = client.create_producer(f"persistent://{namespace}/orders")
 
@@ -204,7 +205,7 @@ def test_wrong_credentials_are_a_sentence(secured: _Secured, tmp_path: Path, wro
     reason = {"token": "HTTP status 401", "ca": "certificate verify failed"}[wrong]
     (error,) = [line for line in err.splitlines() if not line.startswith(("warning: ", "recording into "))]
     assert (process.returncode, out) == (2, "")
-    assert error.startswith("error: --cluster must be given")
+    assert error.startswith("error: cluster.name must be given")
     assert reason in error
     assert token not in err
 
@@ -217,7 +218,7 @@ def test_sources_that_refuse_are_named(secured: _Secured, tmp_path: Path, wrong:
     record, said = tmp_path / "record", tmp_path / "said"
 
     with said.open("w") as output:
-        process = secured.collect(record, "--cluster", CLUSTER, ca=ca, output=output, PULSAR_TOKEN=token)
+        process = secured.collect(record, ca=ca, output=output, PULSAR_TOKEN=token, LOOKUP_CLUSTER__NAME=CLUSTER)
     awaited(
         said.read_text,
         "refusals by all sources",
@@ -265,10 +266,7 @@ def test_decision_server_without_owners_says_so(secured: _Secured, tmp_path: Pat
     settings = _serving(secured, tmp_path, token, ca)
 
     ended = subprocess.run(
-        [sys.executable, "-m", "lookup", "serve", "--config", str(settings)],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-m", "lookup", "serve", str(settings)], capture_output=True, text=True, check=False
     )
 
     (error,) = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
