@@ -91,16 +91,15 @@ def _first_screen(results: Results, folder: str, *, has_charts: bool) -> Iterato
     groups = list(dict.fromkeys(_representative(results, policy) for policy in sentences.ranked(results)))
     told = sentences.answer(results).about
     cards = [sentences.card(results, policy, folder, is_first=policy == told) for policy in groups]
-    yield Section("answer", "Answer", [*lead, *([Cards(cards[:1])] if cards else [])])
+    same = [Paragraph(sentences.identical_sentence(results), "note")] if cards else []
+    yield Section("answer", "Answer", [*lead, *([Cards(cards[:1])] if cards else []), *same])
     if has_charts:
         yield _trade(results)
     blocks: list[Block] = [Cards(cards[1:_CARDS])] if len(cards) > 1 else []
     if len(cards) > _CARDS:
         more = [f"{card.title}: {card.sentence}" for card in cards[_CARDS:]]
         blocks.append(Fold(quantity(len(more), "more candidate"), [Bullets(more, "named")]))
-    if cards:
-        blocks.append(Paragraph(sentences.identical_sentence(results), "note"))
-    yield Section("others", "Other candidates" if len(cards) > 1 else "Candidates", blocks)
+    yield Section("others", "Other candidates", blocks)
 
 
 def _representative(results: Results, policy: str) -> str:

@@ -161,6 +161,16 @@ def test_the_choice_of_candidate_holds_for_all_charts(watched: _Watched) -> None
     ]
 
 
+def test_one_table_of_figures_is_shown_at_a_time(watched: _Watched) -> None:
+    """That of all clusters, until another cluster is chosen."""
+    tables = [watched.page.locator(f"#figures-{name}") for name in ("first-all", "every-cluster-0", "every-cluster-1")]
+    before = [table.is_visible() for table in tables]
+    watched.page.locator("select[data-show=cluster]").select_option("cluster-1")
+
+    assert before == [True, False, False]
+    assert [table.is_visible() for table in tables] == [False, False, True]
+
+
 @pytest.mark.parametrize("chart", ["load-chart", "moves-chart", "flows-chart"])
 def test_numbers_over_time_are_those_drawn(watched: _Watched, chart: str) -> None:
     """The table that is made when it is asked for has every value, in the unit in which it is drawn."""

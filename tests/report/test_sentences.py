@@ -131,6 +131,15 @@ class TestAnswer:
         assert "moves 2,400 → 2,500" in found.sentence
         assert re.search(r"only changes above [\d,]+ in moves\.$", found.sentence)
 
+    def test_fewer_moves_are_not_worth_an_aim_that_may_be_lost(self) -> None:
+        """A gain beside the aims is no switch while an aim looks worse, and both are named."""
+        parts = [rack("stock", 0.4), rack("new", 0.39, 0.3)]
+        parts += [moves(policy, [count] * 40) for policy, count in (("stock", 9), ("new", 3))]
+        found = answer(decided(parts, "stock", "new", primary=()))
+
+        assert found.kind == "unclear"
+        assert "new moves 67 % fewer bundles. Its effect on same-rack lookups (40.0 % → 39.0 %)" in found.sentence
+
     def test_an_incumbent_that_cannot_act_compares_with_nothing(self) -> None:
         """With the reason."""
         found = answer(replace(result(), cannot_act={"stock": "no bytes are known"}))

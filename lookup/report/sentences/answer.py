@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lookup.model.quoting import quantity
 from lookup.report.figures import Results
 from lookup.report.numbers import amount_text, size_text
 from lookup.report.sentences.names import clause_of, condition_of, joined, name_of, values_of
@@ -199,10 +200,13 @@ def answer(results: Results) -> Answer:
         return Answer("keep", f"Keep {incumbent}: every candidate takes the same decisions on this log.")
     best = order[0]
     found = findings_of(results, best)
-    worth = net_score(row for row in found.decided if row.primary or row.name in aims(results))
-    is_firm = any(row.holds_for == "policy" for row in found.gains)
+    deciding = {row.name for row in results.verdicts if row.primary} | {*aims(results)}
+    worth = net_score(row for row in found.decided if row.name in deciding)
+    # A gain beside the aims is not worth an aim that may be lost.
+    may_lose = any(row.gain < -row.margin for row in found.unclear if row.name in deciding)
+    is_firm = any(may_decide(row.holds_for, results.rules) for row in found.gains)
     if not found.fatal and found.gains and (worth > 0 or not found.losses):
-        if is_firm:
+        if is_firm and (worth > 0 or not may_lose):
             return Answer("switch", f"Switch to {best}: it {_told(results, found)}", best)
         return Answer("unclear", f"Cannot tell: {best} {_told(results, found)}", best)
     if found.fatal or found.losses:
@@ -217,11 +221,16 @@ def _told(results: Results, found: Findings) -> str:
     clauses, costs = clauses_of(results, found.gains, found), clauses_of(results, found.losses, found)
     text = joined(clauses)
     text += f", but {joined(costs)}" if costs else ""
-    unclear = [row for row in found.unclear if row.name != OVERLOAD]
+    unclear = [
+        f"{name_of(row.name)} ({amount_text(before, row)} → {amount_text(after, row)})"
+        for row in found.unclear
+        if row.name != OVERLOAD
+        for before, after in [values_of(results, row)]
+    ]
     if shared := found.condition:
         text += f". {'This' if len(found.decided) == 1 else 'All of this'} holds {shared}"
     elif unclear and not costs:
-        text += f". Its effect on {joined([name_of(row.name) for row in unclear])} is not clear"
+        text += f". Its effect on {joined(unclear)} is not clear"
     elif not costs:
         text += ", at no cost that this run shows"
     return f"{text}."
@@ -245,8 +254,7 @@ def _against(results: Results, order: Sequence[str], found: Findings) -> str:
     text += f", {found.condition}" if found.condition else ""
     if not others:
         return f"{text}."
-    first = "it is the best of the candidates" if gains else "no other candidate is better"
-    return f"{text}, and {first}."
+    return f"{text}. The other {quantity(others, 'candidate ranks', 'candidates rank')} below it."
 
 
 def _missed(results: Results, best: str, found: Findings) -> str:

@@ -27,7 +27,7 @@ from lookup.report.sentences.names import (
 )
 from lookup.score.figures import Figure
 from lookup.score.luck import least_chance, replicates_for
-from lookup.score.rules import Name
+from lookup.score.rules import Name, may_decide
 from lookup.score.verdict import GATE_LEVEL
 
 __all__ = ["PLACE", "card", "confirm_command", "explain_command"]
@@ -82,7 +82,7 @@ def _style(results: Results, found: Findings) -> str:
     if found.fatal or (found.losses and not found.gains):
         return "worse"
     net = net_score(row for row in found.decided if row.primary or row.name in aims(results))
-    is_firm = any(row.holds_for == "policy" for row in found.gains)
+    is_firm = any(may_decide(row.holds_for, results.rules) for row in found.gains)
     return "better" if is_firm and (net > 0 or not found.losses) else "inconclusive"
 
 
