@@ -1,9 +1,8 @@
-"""Bundles: hashing, boundaries and names, against Pulsar's own examples where these are at hand."""
+"""Bundles: hashing, boundaries and names; Pulsar's own examples are run by `tests/vectors`."""
 
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,47 +19,8 @@ from lookup.model.bundles import (
     equal_boundaries,
     topic_hash,
 )
-from tests.model.vectors import vectors
 
 _BOUNDARIES = st.sets(st.integers(1, HASH_END - 1), max_size=12).map(lambda inner: (0, *sorted(inner), HASH_END))
-
-
-def _numbers(texts: list[str]) -> list[int]:
-    return [int(text, 16) for text in texts]
-
-
-@pytest.mark.parametrize("vector", vectors("bundles.boundaries"))
-def test_ranges_between_boundaries_are_pulsars(vector: dict[str, Any]) -> None:
-    """In order, the last one closed."""
-    ranges = bundle_ranges(_numbers(vector["input"]["boundaries"]))
-    expected = vector["expected"]["bundles"]
-
-    assert [(f"0x{one.lower:08x}", f"0x{one.upper:08x}") for one in ranges] == [
-        (one["lower"], one["upper"]) for one in expected
-    ]
-    assert [one.upper in one for one in ranges] == [one["upper_closed"] for one in expected]
-
-
-#: Where Pulsar fails for the last hash of the circle, here the last bundle holds it.
-_REPAIRED = {"bundles.find_by_hash/08": "0xc0000000_0xffffffff"}
-
-
-@pytest.mark.parametrize("vector", vectors("bundles.find_by_hash"))
-def test_a_hash_is_found_where_pulsar_finds_it(vector: dict[str, Any]) -> None:
-    """A boundary belongs to the bundle that begins there."""
-    boundaries = _numbers(vector["input"]["boundaries"])
-    place = bundle_index(int(vector["input"]["hash"], 16), boundaries)
-
-    assert str(bundle_ranges(boundaries)[place]) == _REPAIRED.get(vector["id"], vector["expected"].get("bundle"))
-
-
-@pytest.mark.parametrize("vector", vectors("bundles.name_parts"))
-def test_bundle_names_come_apart_as_pulsars_do(vector: dict[str, Any]) -> None:
-    """Everything before the last slash is the namespace."""
-    bundle, expected = NamespaceBundle.parse(vector["input"]["bundle"]), vector["expected"]
-
-    assert str(bundle.namespace) == expected["namespace"]
-    assert bundle.range == BundleRange.parse(expected["range"])
 
 
 @given(_BOUNDARIES, st.integers(0, HASH_END))
