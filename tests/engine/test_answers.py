@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
+from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
 from lookup.errors import ContractError
 from lookup.model.broker import Broker, Candidates, Roster
 from tests.engine.parts import Score
@@ -89,11 +89,6 @@ def test_masks_are_true_or_false(answers: Any, sentence: str) -> None:
         checked_mask("mine", answers, TWO)
 
 
-def test_numpy_booleans_are_booleans() -> None:
-    """Answers picked out of an array are taken like Python's own."""
-    assert checked_mask("mine", [np.True_, False], TWO).tolist() == [True, False]
-
-
 @pytest.mark.parametrize(
     ("reads", "sentence"),
     [
@@ -108,17 +103,3 @@ def test_unknown_reads_are_refused(reads: Any, sentence: str) -> None:
     """A part that declares what does not exist is told what does."""
     with pytest.raises(ContractError, match=f"part 'score' {sentence}"):
         checked_reads(Score(reads=reads))
-
-
-def test_a_part_that_declares_nothing_reads_everything() -> None:
-    """Without the attribute, and with a list instead of a set, reads are a set."""
-    assert "view.memory" in checked_reads(object())
-    assert checked_reads(Score(reads=["tenant", "properties.rack"])) == {"tenant", "properties.rack"}  # type: ignore[arg-type]
-
-
-def test_only_generators_are_run_through() -> None:
-    """An array is handed on as it is."""
-    array = np.ones(2)
-
-    assert listed(array) is array
-    assert listed(_generator()) == [0.25, 1.0]

@@ -40,17 +40,8 @@ def test_neighbouring_keys_do_not_run_together() -> None:
     assert roll(1, "ab", "c", 0) != roll(1, "a", "bc", 0)
 
 
-def test_rolls_spread_evenly() -> None:
-    """Ten thousand bundles fall into ten equal parts of the unit, each within four standard deviations of its due."""
-    parts = [int(roll(7, "east", f"public/default/{bundle}", 0) * 10) for bundle in range(10_000)]
-
-    assert all(abs(parts.count(part) - 1000) < 4 * 30 for part in range(10))
-
-
 ROSTER = Roster([Broker("a"), Broker("b")])
 EVEN = Ballot(numbers=(0, 1), cumulative=(0.5, 1.0), odds={"a": 0.5, "b": 0.5})
-MANY = Roster([Broker(f"b{number:02}") for number in range(100)])
-HUNDRED = Ballot(tuple(range(100)), tuple((place + 1) / 100 for place in range(100)), dict.fromkeys(MANY.ids, 0.01))
 ALONE = Ballot(numbers=(1,), cumulative=(1.0,), odds={"b": 1.0})
 DECLINED = Ballot(declined=Reason.NO_CANDIDATES, rejected={Reason.FILTERED: 2})
 

@@ -46,21 +46,6 @@ def test_without_need_there_is_no_second_choice() -> None:
     assert found.rejected == {Reason.ISOLATION: 1, Reason.FILTERED: 2}
 
 
-def test_where_filters_leave_nobody_only_the_first_count() -> None:
-    """The selector chooses among all whom these keep; nobody counts as rejected by the others."""
-    found = _ballot(Keep(("b4",)))
-
-    assert found.odds == dict.fromkeys(IDS, 1 / 3)
-    assert found.rejected == {Reason.ISOLATION: 1}
-
-
-def test_where_the_first_filters_leave_nobody_either_it_declines() -> None:
-    """Then there is no candidate at all."""
-    tested = policy(Keep(), second_choice=SecondChoice(filters=1))
-
-    assert tested.ballot(ASKED, instant(tested, _view())).declined is Reason.NO_CANDIDATES
-
-
 def test_an_overloaded_choice_is_made_again() -> None:
     """Among those whom the first filters keep, by the same selector, overloaded ones included."""
     found = _ballot(Keep(("b1",)), usage={"b1": 0.86, "b2": 0.9, "b3": 0.1})
@@ -76,15 +61,6 @@ def test_only_the_share_of_overloaded_brokers_is_given_away() -> None:
     assert found.odds == pytest.approx({"b1": 2 / 3 * 1 / 2, "b2": 1 / 3 + 2 / 3 * 1 / 4, "b3": 2 / 3 * 1 / 4})
     assert found.cumulative[-1] == pytest.approx(1.0)
     assert list(found.numbers) == [0, 1, 2]
-
-
-def test_where_the_second_choice_falls_on_nobody_the_first_stands() -> None:
-    """An overloaded broker is better than none."""
-
-    def only_alone(brokers: Candidates) -> list[float]:
-        return [float(len(brokers) == 1)] * len(brokers)
-
-    assert dict(_ballot(Keep(("b1",)), Odds(answer=only_alone), usage={"b1": 0.9}).odds) == {"b1": 1.0}
 
 
 @pytest.mark.parametrize(

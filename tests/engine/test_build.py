@@ -109,13 +109,6 @@ def test_a_policy_is_built_as_written() -> None:
     )
 
 
-def test_a_whole_number_stands_for_a_float() -> None:
-    """And becomes one."""
-    epsilon = _built('selector = { use = "explore", epsilon = 1 }').selector.epsilon  # type: ignore[attr-defined]
-
-    assert isinstance(epsilon, float)
-
-
 #: The mistakes that users make most in the parts of a policy, and what is said of them.
 SENTENCES = [
     ('selector = "bset"', " selector: no selector named 'bset'; did you mean 'best'?"),

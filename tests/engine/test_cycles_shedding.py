@@ -11,7 +11,7 @@ import pytest
 from lookup.engine.cycles import Unloading, run_sheds
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, Policy
-from lookup.errors import ContractError, PolicyError, ReadsError
+from lookup.errors import ContractError, PolicyError
 from lookup.model import BundleLoad, Candidates, CycleLabel, CycleOutcome, CycleReason, Load, Probe, Reason, Unload
 from lookup.testing import cluster
 from lookup_policies.broker_filters import EvenDistribution
@@ -60,46 +60,6 @@ def test_each_rule_of_the_judge(proposal: Unload, reason: str | None) -> None:
     assert _rulings(_at_work(Probe(proposal))) == [reason]
 
 
-def test_a_bundle_moves_once_in_a_cycle() -> None:
-    """Neither the unloaded bundle nor one that has a new owner is moved again."""
-    made = _at_work(Unload(B1, "b1"), Unload(B1, "b1"), Unload(B2, "b2", "b3"), Unload(B2, "b3", "b1"))
-
-    assert _rulings(made) == [None, "moved-this-cycle", None, "moved-this-cycle"]
-
-
-def test_an_accepted_unload_frees_the_bundle() -> None:
-    """Without destination nobody owns it until the next lookup; the change is a shed."""
-    made = _at_work(Unload(B1, "b1"))
-    report = made.shed()
-
-    assert report is not None
-    assert (report.outcome, report.accepted, dict(report.rejected)) == (DONE, (Unload(B1, "b1"),), {})
-    assert made.ownership.owner(B1) is None
-    assert [(change.bundle, change.source, change.broker, change.cause) for change in made.take_changes()] == [
-        (B1, "b1", None, "shed")
-    ]
-
-
-def test_an_accepted_unload_with_destination_moves_the_bundle() -> None:
-    """The destination owns it at once, by no policy's odds."""
-    made = _at_work(Unload(B1, "b1", "b3"))
-    made.shed()
-    gained = made.take_changes()[-1]
-
-    assert owner_of(made, B1) == "b3"
-    assert (gained.source, gained.broker, gained.cause, gained.decided) == ("b1", "b3", "shed", False)
-
-
-def test_a_probe_is_not_booked() -> None:
-    """The bundle stays where it was and may still be unloaded in the same cycle."""
-    made = _at_work(Probe(Unload(B1, "b1")), Probe(Unload(B1, "b1")))
-
-    assert _rulings(made) == [None, None]
-    assert owner_of(made, B1) == "b1"
-    assert made.take_changes() == []
-    assert _rulings(_at_work(Probe(Unload(B1, "b1")), Unload(B1, "b1"))) == [None, None]
-
-
 @pytest.mark.parametrize(
     ("later_us", "reason"), [(1, "grace-period"), (GRACE_US, "grace-period"), (GRACE_US + 1, None)]
 )
@@ -111,19 +71,6 @@ def test_an_unloaded_bundle_is_left_in_peace(later_us: int, reason: str | None) 
     made.begin_tick(GRACE_US * 10 + later_us)
 
     assert _rulings(made) == [reason]
-
-
-def test_how_long_it_is_left_in_peace_is_the_policys() -> None:
-    """Another period ends another time."""
-    made = _at_work(Unload(B1, "b1", "b2"), grace_us=5)
-    made.shed()
-    rulings = []
-    for later_us in (5, 6):
-        made.policy = replace(made.policy, shedder=Proposing((Probe(Unload(B1, "b2")),)))
-        made.begin_tick(GRACE_US * 10 + later_us)
-        rulings += _rulings(made)
-
-    assert rulings == ["grace-period", None]
 
 
 def test_what_goes_in_exchange_may_go_within_the_grace_period() -> None:
@@ -173,14 +120,6 @@ def test_filters_judge_the_destination() -> None:
     assert seen[0] == (B1, "public/default", None, None, {})
 
 
-@pytest.mark.parametrize("on_error", ["stop", "skip", "fail-closed"])
-def test_a_filter_that_raises_refuses(on_error: str) -> None:
-    """Whatever `on_error` says about decisions, a destination nobody could check is refused."""
-    made = _at_work(Unload(B1, "b1", "b2"), filters=(Keep(answer=raising(KeyError("x"))),), on_error=on_error)
-
-    assert _rulings(made) == ["destination-filtered"]
-
-
 def test_a_filter_that_breaks_its_protocol_ends_the_run() -> None:
     """A wrong answer is not taken for a refusal."""
     with pytest.raises(ContractError, match="'keep' gave 1 answers"):
@@ -208,38 +147,6 @@ def test_a_shedder_that_raises_keeps_what_was_accepted(on_error: str) -> None:
     assert "shedder 'proposing' raised KeyError: 'gone'" in str(made.failures.first)
 
 
-@pytest.mark.parametrize(
-    ("made", "sentence"),
-    [
-        (_at_work("b1"), "shedder 'proposing' proposed 'b1'"),
-        (_at_work(Probe("b1")), "not an Unload or a Probe"),  # type: ignore[arg-type]  # the fault
-        (_at_work(outcome=None), "shedder 'proposing' ended with None"),
-    ],
-)
-def test_a_shedder_that_breaks_its_protocol_ends_the_run(made: LoadManager, sentence: str) -> None:
-    """Something else than a proposal, or no outcome."""
-    with pytest.raises(ContractError, match=sentence):
-        made.shed()
-
-
-def test_a_shedder_sees_what_it_declares() -> None:
-    """Its view is cut down like that of every part, its memory is its own."""
-
-    class Blind(Proposing):
-        reads: ClassVar[frozenset[str]] = frozenset({"view.memory"})
-
-        def propose(self, view: Any, memory: Any) -> Any:
-            memory["seen"] = dict(view.memory)
-            yield Probe(Unload(B1, view.load.usage))
-
-    made = manager(policy(Blind(), Odds()), VIEW)
-    made.memory = {"proposing": {"before": 1}, "other": {"secret": 2}}
-    with pytest.raises(ReadsError, match=r"part 'proposing' read view\.load "):
-        made.shed()
-
-    assert made.memory["proposing"]["seen"] == {"before": 1}
-
-
 class _Holding(Keep):
     """A filter that keeps everybody and lets no bundle go; notes whom it was asked about."""
 
@@ -252,19 +159,36 @@ class _Holding(Keep):
         return owner.id not in self.ids
 
 
-def test_a_filter_may_hold_a_bundle_that_has_nowhere_to_go() -> None:
-    """An unload without destination is refused for the filter's reason; other owners' bundles go."""
-    holding = _Holding(("b1",), reason=Reason.ANTI_AFFINITY)
+_FIRST: dict[str, Any] = {"destination_first": True}
+_AWAY, _TO_B2, _PINNED = Unload(B1, "b1"), Unload(B1, "b1", "b2"), "pulsar/b1:8080/0x00000000_0xffffffff"
+_FAILING = Keep(answer=raising(KeyError("x")))
+_GROUP = _Holding(("b1", "b2"), reason=Reason.ANTI_AFFINITY)
+_ONE_OF_GROUP = _Holding(("b1",), reason=Reason.ANTI_AFFINITY)
 
-    assert _rulings(_at_work(Unload(B1, "b1"), Unload(B2, "b2"), filters=(holding,))) == ["anti-affinity", None]
 
-
-def test_who_has_found_a_destination_is_not_held_up() -> None:
-    """The filters were asked about that one; an unload that names a destination is not held up at all."""
-    holding = _Holding(("b1", "b2"), reason=Reason.ANTI_AFFINITY)
-    made = _at_work(Probe(Unload(B1, "b1", "b2")), Unload(B1, "b1"), Unload(B2, "b2", "b3"), filters=(holding,))
-
-    assert _rulings(made) == [None, None, None]
+@pytest.mark.parametrize(
+    ("proposals", "changes", "expected"),
+    [
+        # Whatever `on_error` says about decisions, a destination nobody could check is refused.
+        *(
+            ((_TO_B2,), {"filters": (_FAILING,), "on_error": on_error}, ["destination-filtered"])
+            for on_error in ("stop", "skip", "fail-closed")
+        ),
+        # An unload without destination is refused for the reason of the filter that holds the bundle.
+        ((_AWAY, Unload(B2, "b2")), {"filters": (_ONE_OF_GROUP,)}, ["anti-affinity", None]),
+        ((_AWAY,), {"filters": (_Holding(answer=raising(KeyError("x"))),)}, ["filtered"]),
+        ((_AWAY,), {"filters": (_FAILING, _Holding(("b2",)))}, ["filtered"]),
+        # Who has found a destination is not held up: the filters were asked about that one.
+        ((Probe(_TO_B2), _AWAY, Unload(B2, "b2", "b3")), {"filters": (_GROUP,)}, [None, None, None]),
+        # The modular manager unloads system namespaces too, but not what belongs to one broker.
+        ((Unload(SYSTEM, "b1", "b2"), Unload(_PINNED, "b1")), _FIRST, [None, "system-namespace"]),
+    ],
+)
+def test_filters_and_managers_rule_too(
+    proposals: tuple[Any, ...], changes: dict[str, Any], expected: list[str | None]
+) -> None:
+    """Each proposal is accepted, or refused for a reason."""
+    assert _rulings(_at_work(*proposals, **changes)) == expected
 
 
 def test_who_holds_a_bundle_is_asked_about_those_the_filters_before_keep() -> None:
@@ -277,22 +201,9 @@ def test_who_holds_a_bundle_is_asked_about_those_the_filters_before_keep() -> No
     assert seen == [("b1", "b3")]
 
 
-@pytest.mark.parametrize(
-    "filters",
-    [(_Holding(answer=raising(KeyError("x"))),), (Keep(answer=raising(KeyError("x"))), _Holding(("b2",)))],
-    ids=["it-fails", "one-before-it-fails"],
-)
-def test_a_filter_that_fails_holds_the_bundle(filters: tuple[Any, ...]) -> None:
-    """As one that fails refuses a destination."""
-    assert _rulings(_at_work(Unload(B1, "b1"), filters=filters)) == ["filtered"]
-
-
 def test_a_policy_without_shedder_sheds_nothing() -> None:
     """There is no report."""
     assert manager(policy(Odds()), VIEW).shed() is None
-
-
-_FIRST: dict[str, Any] = {"destination_first": True}
 
 
 def test_a_bundle_goes_where_the_policy_would_have_it() -> None:
@@ -351,13 +262,6 @@ def test_what_a_shedder_named_before_it_failed_stays_only_in_a_modular_cycle(cha
     assert report is not None
     assert report.outcome.label is CycleLabel.FAILURE
     assert owner_of(made, B1) == owner
-
-
-def test_the_modular_manager_unloads_system_namespaces_too() -> None:
-    """But not what belongs to one broker; others refuse both."""
-    own = "pulsar/b1:8080/0x00000000_0xffffffff"
-
-    assert _rulings(_at_work(Unload(SYSTEM, "b1", "b2"), Unload(own, "b1"), **_FIRST)) == [None, "system-namespace"]
 
 
 @pytest.mark.parametrize(
@@ -457,3 +361,30 @@ def test_a_shedder_that_raises_a_failure_of_a_policy_is_a_failed_cycle() -> None
     assert report is not None
     assert report.outcome.label is CycleLabel.FAILURE
     assert made.failures.count == 1
+
+
+def test_how_long_it_is_left_in_peace_is_the_policys() -> None:
+    """Another period ends another time."""
+    made = _at_work(Unload(B1, "b1", "b2"), grace_us=5)
+    made.shed()
+    rulings = []
+    for later_us in (5, 6):
+        made.policy = replace(made.policy, shedder=Proposing((Probe(Unload(B1, "b2")),)))
+        made.begin_tick(GRACE_US * 10 + later_us)
+        rulings += _rulings(made)
+
+    assert rulings == ["grace-period", None]
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (_at_work("b1"), "shedder 'proposing' proposed 'b1'"),
+        (_at_work(Probe("b1")), "not an Unload or a Probe"),  # type: ignore[arg-type]  # the fault
+        (_at_work(outcome=None), "shedder 'proposing' ended with None"),
+    ],
+)
+def test_a_shedder_that_breaks_its_protocol_ends_the_run(made: LoadManager, sentence: str) -> None:
+    """Something else than a proposal, or no outcome."""
+    with pytest.raises(ContractError, match=sentence):
+        made.shed()

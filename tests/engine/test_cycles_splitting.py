@@ -9,7 +9,7 @@ import pytest
 
 from lookup.engine.manager import LoadManager
 from lookup.errors import ContractError
-from lookup.model import Reason, Split
+from lookup.model import Split
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, owner_of, policy
 
@@ -107,19 +107,6 @@ def test_a_bundle_is_split_once_in_a_cycle() -> None:
     made = _at_work(Split(B1, "b1", (16,)), Split(B1, "b1", (16,)), Split(child, "b1", (8,)))
 
     assert _rulings(made) == [None, "split-this-cycle", None]
-
-
-def test_rejected_and_accepted_add_up_to_what_was_proposed() -> None:
-    """Refusals are counted by reason."""
-    report = _at_work(Split(B1, "b2", (1,)), Split(B1, "b1", (1,)), Split(B2, "b1", (1,))).split_bundles()
-
-    assert report is not None
-    assert (len(report.accepted), report.rejected) == (1, {Reason.NOT_OWNER: 2})
-
-
-def test_a_policy_without_splitter_splits_nothing() -> None:
-    """There is no report."""
-    assert manager(policy(Odds()), VIEW).split_bundles() is None
 
 
 @pytest.mark.parametrize(

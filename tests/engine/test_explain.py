@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.engine.explain import Explanation, explain
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, OnError, Policy, WeightedScorer
-from lookup.errors import PolicyError, ReadsError
 from lookup.hooks import Filter, Scorer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest, NamespacePolicies, Reason, Roster
 from lookup.testing import broker, cluster, request, three_racks
@@ -107,13 +105,6 @@ def test_rejections_name_filter_and_words() -> None:
     assert (votes["b3:8080"].reason, votes["b3:8080"].probability) == (None, 1.0)
 
 
-def test_a_filter_without_words_leaves_none() -> None:
-    """`detail` is optional."""
-    votes = _explained(_policy(Refuse(("b1:8080",))), cluster("b1:8080", "b2:8080")).votes
-
-    assert (votes[0].reason, votes[0].detail) == (Reason.FILTERED, None)
-
-
 def test_words_that_read_too_much_are_told() -> None:
     """A `detail` that reads what its filter did not declare says so in its place and rejects nobody else."""
     votes = _explained(_policy(Wordy(("b1:8080",), key="zone")), cluster("b1:8080", "b2:8080")).votes
@@ -141,19 +132,6 @@ def test_no_broker_left_is_declined() -> None:
     assert (found.declined, found.chosen, found.failure) == (Reason.NO_CANDIDATES, (), None)
 
 
-def test_an_empty_cluster_is_declined() -> None:
-    """Without brokers there are no votes."""
-    found = _explained(_policy(scorers=[(Headroom(), 1.0)]), cluster())
-
-    assert (found.votes, found.declined) == ((), Reason.NO_CANDIDATES)
-
-
-def test_a_failure_stops() -> None:
-    """Under `stop` an explanation raises what a decision raises."""
-    with pytest.raises(PolicyError, match="part 'breaks' raised RuntimeError: no scores"):
-        _explained(_policy(scorers=[(Breaks(), 1.0)]), cluster("b1:8080"))
-
-
 def test_a_failure_closes() -> None:
     """Under `fail-closed` the filters after the one that failed are not asked, and the message is there."""
     policy = _policy(Breaks(), Refuse(("b2:8080",)), scorers=[(Headroom(), 1.0)], on_error="fail-closed")
@@ -174,18 +152,6 @@ def test_a_failure_is_skipped() -> None:
     assert [vote.reason for vote in found.votes] == [Reason.FILTERED, None, None]
     assert found.votes[1].scores == {"breaks": 0.0, "headroom": 0.25}
     assert "no table" in (found.failure or "")
-
-
-def test_undeclared_reads_stop() -> None:
-    """Parts are handed what they declared: an undeclared read raises as it does in a decision."""
-
-    @dataclass(frozen=True)
-    class Sneaky(Refuse):
-        def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> list[bool]:
-            return [bool(request.client)] * len(brokers)
-
-    with pytest.raises(ReadsError, match=r"request\.client"):
-        _explained(_policy(Sneaky()), cluster("b1:8080"))
 
 
 def test_nothing_is_remembered_rolled_or_counted() -> None:

@@ -47,12 +47,6 @@ def test_an_undeclared_part_of_the_view_raises(name: str, declared: str) -> None
     getattr(_view(declared), name)
 
 
-@pytest.mark.parametrize("name", ["cluster", "brokers", "registered", "capacity", "epoch_us", "namespaces", "topology"])
-def test_what_lasts_an_epoch_needs_no_declaration(name: str) -> None:
-    """Brokers, capacities, namespaces and distances are always there."""
-    assert getattr(_view(), name) is getattr(VIEW, name)
-
-
 def test_declared_properties_alone_are_visible() -> None:
     """One declared property is read in any way, another raises whichever way it is touched."""
     asked = _asked("properties.rack")
@@ -82,20 +76,6 @@ def test_all_properties_may_be_declared() -> None:
     assert dict(_asked("properties").properties) == ASKED.properties
 
 
-def test_without_properties_nothing_of_them_is_there() -> None:
-    """The convenience method is a read of properties too."""
-    with pytest.raises(ReadsError, match=r"request\.property_of without 'properties'"):
-        _asked("tenant").property_of("rack")
-
-
-@pytest.mark.parametrize("facet", [_asked("tenant"), _view("view.load")])
-def test_a_name_that_nobody_knows_is_an_ordinary_mistake(facet: Any) -> None:
-    """A misspelt field is an AttributeError and no question of declarations."""
-    with pytest.raises(AttributeError, match=r"'tennant' in .* part 'mine'"):
-        getattr(facet, "tennant")  # noqa: B009  a read is meant
-    assert not hasattr(facet, "tennant")
-
-
 def test_a_figure_of_load_that_is_read_from_the_view_itself_names_its_place() -> None:
     """Parts written before the load was an object of its own say `view.usage`."""
     with pytest.raises(AttributeError, match=r"'usage' .* view\.load\.usage\?"):
@@ -107,12 +87,6 @@ def test_facets_are_frozen(facet: Any) -> None:
     """No part can change what the next one sees."""
     with pytest.raises(AttributeError):
         facet.tenant = "other"
-
-
-def test_memory_is_the_parts_own() -> None:
-    """Whether a part declares everything or memory alone, it sees its own share."""
-    assert _view("view.memory").memory == {"count": 3}
-    assert _view(*ALL_READS).memory == {"count": 3}
 
 
 def test_a_part_that_declares_everything_gets_the_original() -> None:

@@ -14,7 +14,7 @@ from lookup.engine.manager import LoadManager
 from lookup.model import Assigned, BrokerLookupData, LookupOptions, Reason, Unanswered
 from lookup.model.names import INTERNAL_TOPICS
 from lookup.testing import broker, cluster, request
-from tests.engine.parts import Counting, Keep, Odds, Proposing, Score, manager, owner_of, policy, raising
+from tests.engine.parts import Counting, Keep, Odds, Proposing, manager, owner_of, policy, raising
 from tests.engine.trio import BUNDLE, IDS, OTHER, TOPIC, VIEW, broker_of, figures, registered
 
 READ_ONLY = LookupOptions(read_only=True)
@@ -35,20 +35,6 @@ def test_the_first_lookup_assigns_and_the_others_share_its_answer() -> None:
     assert second == Assigned("b2:1", BrokerLookupData(), None)
 
 
-def test_a_decision_says_how_it_came_about() -> None:
-    """Odds, propensity, rejections, margin, ties and fingerprint are written down."""
-    made = manager(policy(Keep(ids=("b1:1", "b2:1")), Score({"b1:1": 0.75, "b2:1": 0.25})), VIEW)
-    made.assign(TOPIC, BUNDLE, ts_us=7)
-    [entry] = made.take_decisions()
-
-    assert (entry.ts_us, entry.count) == (7, 1)
-    assert dict(entry.decision.odds) == {"b1:1": 0.75, "b2:1": 0.25}
-    assert entry.decision.propensity == entry.decision.odds[str(entry.decision.broker)]
-    assert dict(entry.decision.rejected) == {Reason.FILTERED: 1}
-    assert (entry.decision.margin, entry.decision.ties, entry.decision.fingerprint) == (0.5, 1, "0")
-    assert made.take_decisions() == []
-
-
 def test_a_read_only_lookup_never_assigns() -> None:
     """Unowned it is not answered, owned it is."""
     asked = Odds({"b1:1": 1.0})
@@ -58,16 +44,6 @@ def test_a_read_only_lookup_never_assigns() -> None:
     assert asked.asked == []
     made.assign(TOPIC, BUNDLE)
     assert broker_of(made.assign(TOPIC, BUNDLE, READ_ONLY)) == "b1:1"
-
-
-def test_without_registered_brokers_nobody_is_asked() -> None:
-    """The lookup is not answered and no decision is written down."""
-    asked = Odds()
-    made = LoadManager(policy(asked), "east", VIEW.brokers)
-
-    assert made.assign(TOPIC, BUNDLE) == Unanswered(Reason.NO_CANDIDATES)
-    assert made.assign(INTERNAL_TOPICS[0], BUNDLE) == Unanswered(Reason.NO_CANDIDATES)
-    assert (asked.asked, made.take_decisions(), made.leader()) == ([], [], None)
 
 
 @pytest.mark.parametrize("namespace", ["pulsar/{}", "pulsar/east/{}", "sla-monitor/east/{}"])
@@ -91,14 +67,6 @@ def test_the_managers_own_topics_go_to_the_leader(topic: str) -> None:
 
     assert broker_of(made.assign(topic, "pulsar/system/0x00000000_0xffffffff")) == "b2:1"
     assert len(made.ownership) == 0
-
-
-def test_other_system_topics_are_ordinary() -> None:
-    """The rest of pulsar/system is assigned by the policy."""
-    made = manager(policy(Odds({"b3:1": 1.0})), VIEW)
-
-    answer = made.assign("persistent://pulsar/system/__events", "pulsar/system/0x00000000_0xffffffff")
-    assert broker_of(answer) == "b3:1"
 
 
 # Declines
@@ -169,16 +137,6 @@ def test_a_failure_under_fail_closed_is_an_answer_and_is_counted() -> None:
 # Caching
 
 
-def test_requests_with_one_key_are_decided_once() -> None:
-    """Other bundles get the same odds from one question."""
-    asked = Odds()
-    made = manager(policy(asked), VIEW)
-    for number in range(5):
-        made.assign(TOPIC, f"public/default/{number}")
-
-    assert (len(asked.asked), len(made.take_decisions())) == (1, 5)
-
-
 @pytest.mark.parametrize(
     ("reads", "questions"),
     [
@@ -196,28 +154,6 @@ def test_what_may_have_changed_is_asked_again(reads: frozenset[str], questions: 
         made.assign(TOPIC, f"public/default/{number}")
 
     assert len(asked.asked) == questions
-
-
-def test_new_figures_and_a_new_registry_are_asked_about_again() -> None:
-    """Even where tick and fingerprint stay, nothing stale is answered."""
-    asked = Odds(reads=frozenset({"view.load"}))
-    made = manager(policy(asked), VIEW)
-    made.assign(TOPIC, "public/default/0")
-    made.set_load(figures())
-    made.assign(TOPIC, "public/default/1")
-    made.set_registry(VIEW.brokers, registered("b3:1"))
-
-    assert broker_of(made.assign(TOPIC, "public/default/2")) == "b3:1"
-    assert len(asked.asked) == 3
-
-
-def test_asking_books_nothing() -> None:
-    """`decide` rolls no dice, gives no bundle and remembers nothing."""
-    made = manager(policy(Counting()), VIEW)
-    ballots = [made.decide(request()) for _ in range(3)]
-
-    assert [set(ballot.odds) for ballot, _ in ballots] == [set(IDS)] * 3
-    assert (made.memory, made.take_decisions(), made.take_changes(), len(made.ownership)) == ({}, [], [], 0)
 
 
 def test_parts_remember_once_per_assignment() -> None:
@@ -272,36 +208,6 @@ def test_a_bundles_draw_depends_on_no_other_bundle(seed: int, order: list[int]) 
     assert [broker_of(made.assign(TOPIC, f"public/default/{number}")) for number in order] == alone
 
 
-def test_draws_follow_the_odds() -> None:
-    """Over a thousand bundles each broker is drawn about as often as its odds say."""
-    made = manager(policy(Odds({"b1:1": 1.0, "b2:1": 3.0})), VIEW)
-    drawn = [broker_of(made.assign(TOPIC, f"public/default/{number}")) for number in range(1000)]
-
-    assert drawn.count("b2:1") == pytest.approx(750, abs=4 * 14)
-    assert drawn.count("b3:1") == 0
-
-
-def test_a_bundle_that_is_assigned_again_rolls_anew() -> None:
-    """The dice know how often they were rolled for the bundle, and are not rolled for a single candidate."""
-    made = manager(policy(Odds()), VIEW)
-    owners = []
-    for _ in range(40):
-        owners.append(broker_of(made.assign(TOPIC, BUNDLE)))
-        made.unload(BUNDLE)
-
-    assert set(owners) == set(IDS)
-
-
-def test_two_policies_with_the_same_odds_meet_the_same_luck() -> None:
-    """An A/A comparison shows no difference."""
-    bundles = [f"public/default/{number}" for number in range(50)]
-    first, second = manager(policy(Odds()), VIEW), manager(policy(Odds(dict.fromkeys(IDS, 7.0)), name="other"), VIEW)
-
-    assert [broker_of(first.assign(TOPIC, one)) for one in bundles] == [
-        broker_of(second.assign(TOPIC, one)) for one in bundles
-    ]
-
-
 # The view
 
 
@@ -353,19 +259,19 @@ def _step(made: LoadManager, place: int, what: int, which: int) -> None:
         made.set_registry(VIEW.brokers, registered(*(one for bit, one in enumerate(IDS) if which >> bit & 1)))
 
 
-def test_the_salt_is_that_of_the_conditions() -> None:
-    """The view has the salt that holds in the cluster, from the beginning and after a new registry; "" by default."""
-    made = manager(policy(), VIEW, salt="7")
-    before = made.view().salt
-    made.set_registry(VIEW.brokers, VIEW.registered)
+def test_other_system_topics_are_ordinary() -> None:
+    """The rest of pulsar/system is assigned by the policy."""
+    made = manager(policy(Odds({"b3:1": 1.0})), VIEW)
 
-    assert (before, made.view().salt, manager(policy(), VIEW).view().salt) == ("7", "7", "")
+    answer = made.assign("persistent://pulsar/system/__events", "pulsar/system/0x00000000_0xffffffff")
+    assert broker_of(answer) == "b3:1"
 
 
-def test_the_salt_changes_neither_fingerprints_nor_keys() -> None:
-    """It is constant within a run, so decisions of a policy that reads it are shared like others."""
-    asked = Odds(reads=frozenset({"bundle", "view.salt"}))
-    first, second = (manager(policy(asked), VIEW, salt=salt).decide(request(TOPIC)) for salt in ("1", "2"))
+def test_two_policies_with_the_same_odds_meet_the_same_luck() -> None:
+    """An A/A comparison shows no difference."""
+    bundles = [f"public/default/{number}" for number in range(50)]
+    first, second = manager(policy(Odds()), VIEW), manager(policy(Odds(dict.fromkeys(IDS, 7.0)), name="other"), VIEW)
 
-    assert first[1] == second[1] == "0"
-    assert policy(asked).request_reads == ("bundle",)
+    assert [broker_of(first.assign(TOPIC, one)) for one in bundles] == [
+        broker_of(second.assign(TOPIC, one)) for one in bundles
+    ]

@@ -8,27 +8,9 @@ import pytest
 
 from lookup.engine.ownership import OwnershipChange
 from lookup.errors import InputError
-from lookup.model import Assigned, LookupOptions, Roster
-from lookup.testing import broker
-from tests.engine.parts import Odds, Score, manager, owner_of, policy
-from tests.engine.trio import BUNDLE, OTHER, TOPIC, VIEW, broker_of, registered
-
-
-def test_a_lost_owners_bundles_wait_for_the_next_lookup() -> None:
-    """Under next-lookup they have no owner until somebody asks, with that request's properties."""
-    asked = Score({"b1:1": 1.0, "b3:1": 0.5}, reads=frozenset({"topic"}))
-    made = manager(policy(asked, Odds({"b1:1": 4.0, "b3:1": 1.0})), replace(VIEW, registered=registered("b1:1")))
-    made.assign(TOPIC, BUNDLE)
-    made.begin_tick(60)
-    made.set_registry(VIEW.brokers, registered("b2:1", "b3:1"))
-
-    assert made.ownership.owner(BUNDLE) is None
-    assert broker_of(made.assign(TOPIC, BUNDLE, ts_us=70)) == "b3:1"
-    assert made.take_changes() == [
-        OwnershipChange(0, BUNDLE, None, "b1:1", "first", decided=True),
-        OwnershipChange(60, BUNDLE, "b1:1", None, "forced"),
-        OwnershipChange(70, BUNDLE, "b1:1", "b3:1", "forced", decided=True),
-    ]
+from lookup.model import LookupOptions
+from tests.engine.parts import Odds, manager, owner_of, policy
+from tests.engine.trio import BUNDLE, OTHER, TOPIC, VIEW, registered
 
 
 def test_the_leader_gives_a_lost_owners_bundles_away_at_once() -> None:
@@ -46,26 +28,6 @@ def test_the_leader_gives_a_lost_owners_bundles_away_at_once() -> None:
     ]
     assert owner_of(made, BUNDLE) == "b2:1"
     assert owner_of(made, OTHER) == "b2:1"
-
-
-def test_what_the_leader_cannot_place_stays_unowned() -> None:
-    """Nobody selectable: the next lookup tries again."""
-    made = manager(policy(Odds({"b1:1": 1.0})), replace(VIEW, registered=registered("b1:1")), owner_loss="leader")
-    made.assign(TOPIC, BUNDLE)
-    made.set_registry(VIEW.brokers, registered("b2:1"))
-
-    assert made.ownership.owner(BUNDLE) is None
-
-
-def test_a_broker_that_changes_its_data_keeps_its_bundles() -> None:
-    """Only leaving the registry ends ownership; the answer carries the new data."""
-    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
-    made.assign(TOPIC, BUNDLE)
-    made.set_registry(Roster([broker("b1:1", rack="z"), *list(VIEW.brokers)[1:]]), VIEW.registered)
-    answer = made.assign(TOPIC, BUNDLE)
-
-    assert isinstance(answer, Assigned)
-    assert answer.lookup_data.properties == {"lookup.rack": "z"}
 
 
 def test_an_admin_unloads_and_transfers() -> None:
@@ -99,11 +61,6 @@ def test_impossible_unloads_are_refused(bundle: str, dest: str | None, sentence:
         made.unload(bundle, dest)
 
     assert owner_of(made, BUNDLE) == "b1:1"
-
-
-def test_pinned_bundles_are_not_unloaded() -> None:
-    """As in Pulsar, nothing happens."""
-    manager(policy(Odds()), VIEW).unload("pulsar/b1:1/0x00000000_0xffffffff")
 
 
 def test_children_of_a_split_keep_owner_and_past() -> None:
@@ -140,3 +97,8 @@ def test_restored_owners_are_first_owners() -> None:
 
     assert made.take_changes() == [OwnershipChange(0, BUNDLE, None, "b1:1", "first", decided=False)]
     assert made.ownership.bundles().tolist() == [1, 0, 0]
+
+
+def test_pinned_bundles_are_not_unloaded() -> None:
+    """As in Pulsar, nothing happens."""
+    manager(policy(Odds()), VIEW).unload("pulsar/b1:1/0x00000000_0xffffffff")

@@ -17,7 +17,7 @@ from lookup.errors import ArgumentError
 from lookup.model import Assigned, Broker, Reason, Roster, Unanswered
 from lookup.testing import broker, cluster
 from tests.engine.parts import Odds, manager, policy
-from tests.engine.trio import BUNDLE, IDS, OTHER, TOPIC, VIEW, broker_of, figures, registered
+from tests.engine.trio import BUNDLE, OTHER, TOPIC, VIEW, figures
 
 
 def _register(made: LoadManager, *ids: str) -> None:
@@ -28,18 +28,6 @@ def _register(made: LoadManager, *ids: str) -> None:
 
 def _owners(made: LoadManager) -> dict[str, str]:
     return {bundle: made.roster[number].id for bundle, number in made.ownership}
-
-
-def test_a_new_broker_is_offered_and_no_bundle_changes_hands() -> None:
-    """One whose id comes first changes all numbers; owners, counts and answers stay with their brokers."""
-    made = manager(policy(Odds({"a0:1": 1.0}, reads=frozenset({"bundle"}))), VIEW)
-    made.restore({BUNDLE: "b1:1", OTHER: "b3:1"})
-    made.take_changes()
-    _register(made, "a0:1", *IDS)
-
-    assert (_owners(made), made.take_changes()) == ({BUNDLE: "b1:1", OTHER: "b3:1"}, [])
-    assert made.ownership.bundles().tolist() == made.ownership.bundles_in("public/default").tolist() == [0, 1, 0, 1]
-    assert (broker_of(made.assign(TOPIC, BUNDLE)), broker_of(made.assign(TOPIC, "a/b/c"))) == ("b1:1", "a0:1")
 
 
 def test_a_replaced_broker_loses_its_bundles() -> None:
@@ -147,17 +135,3 @@ def test_owners_by_id_are_those_of_a_plain_dictionary(
 
         assert _owners(made) == read == plain.owners
         assert made.ownership.bundles().tolist() == [counts[name] for name in made.roster.ids]
-
-
-def test_a_broker_that_was_away_owns_nothing_when_it_returns() -> None:
-    """Whether it stayed in the roster or not."""
-    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
-    for roster_without in (True, False):
-        made.assign(TOPIC, BUNDLE)
-        if roster_without:
-            _register(made, "b2:1", "b3:1")
-        else:
-            made.set_registry(VIEW.brokers, registered("b2:1", "b3:1"))
-        made.set_registry(VIEW.brokers, VIEW.registered)
-
-        assert made.ownership.owner(BUNDLE) is None

@@ -76,11 +76,6 @@ def test_keys_are_texts_or_none(answer: Any) -> None:
     assert set(keys_of(Told(answer), [BATCH])) <= {None, "a", "b"}
 
 
-def test_keys_of_all_batches_are_named_once() -> None:
-    """In the order of their first appearance."""
-    assert keys_of(Told(("b", "a", "b")), [BATCH, BATCH]) == ("b", "a")
-
-
 @pytest.mark.parametrize(
     ("answer", "shown"),
     [
@@ -176,11 +171,6 @@ def test_batches_without_what_is_counted_are_not_shown(grain: str, shown: list[i
 
     assert [place for place, row in enumerate(sums.by_batch) if row.any()] == shown
     assert sums.total.tolist() == (TWO * len(shown)).tolist()
-
-
-def test_one_batch_is_shown_even_if_nothing_is_counted() -> None:
-    """The metric alone knows how many columns its sums have."""
-    assert sums_of(Told(sums_answer=np.zeros((2, 3)), grain="change"), [BATCH, BATCH], None).total.shape == (2, 3)
 
 
 def test_sums_are_nobody_elses() -> None:

@@ -83,16 +83,6 @@ def test_a_class_of_a_file_survives_pickle() -> None:
     assert pickle.loads(pickle.dumps(found(elsewhere=0.5))) == found(elsewhere=0.5)
 
 
-def test_loading_twice_is_the_same() -> None:
-    """Nothing is left behind that the second time stumbles over."""
-    assert load_plugins([ASSETS / "plain_policy.py"]).sources == load_plugins([ASSETS / "plain_policy.py"]).sources
-
-
-def test_a_hook_that_returns_no_class_adds_nothing(tmp_path: Path) -> None:
-    """A plug-in may find out only when it is asked that it has nothing to offer."""
-    assert load_plugins([_file(tmp_path, SILENT)]).classes == load_plugins().classes
-
-
 def test_an_unknown_name_is_answered_with_the_closest_one() -> None:
     """Or with all there are."""
     registry = registry_of({"selectors": [Best]})

@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.ballots import Ballot, SecondChoice
-from lookup.engine.policy import Instant, Standing, WeightedScorer, memory_key
+from lookup.engine.ballots import SecondChoice
+from lookup.engine.policy import Instant, Standing, memory_key
 from lookup.errors import ContractError, PluginError, PolicyError
 from lookup.model import Broker, Candidates, Reason
 from lookup.model.bundles import NamespacePolicies
-from lookup.testing import candidates, cluster
 from tests.engine.asked import ASKED, VIEW, ballot_of
-from tests.engine.parts import Counting, Keep, Odds, Score, instant, policy, raising
+from tests.engine.parts import Counting, Keep, Odds, Score, instant, policy
 
 # Filters
 
@@ -37,29 +36,6 @@ def test_filters_are_asked_in_order_about_those_left() -> None:
     assert seen == [("b2", "b3")]
     assert dict(ballot.odds) == {"b3": 1.0}
     assert dict(ballot.rejected) == {Reason.FILTERED: 1, Reason.VERSION: 1}
-
-
-def test_rejections_of_one_reason_add_up() -> None:
-    """Two filters with one reason count together."""
-    assert ballot_of(Keep(ids=("b1", "b2")), Keep(ids=("b1",))).rejected == {Reason.FILTERED: 2}
-
-
-def test_without_candidates_nobody_is_asked_further() -> None:
-    """Once nobody is left, neither the next filter nor the selector is asked."""
-    asked = Odds()
-    ballot = ballot_of(Keep(), Keep(answer=raising(ValueError("never"))), asked)
-
-    assert ballot.declined is Reason.NO_CANDIDATES
-    assert ballot.rejected == {Reason.FILTERED: 3}
-    assert asked.asked == []
-
-
-def test_without_registered_brokers_nobody_is_asked_at_all() -> None:
-    """Filters, scorers and selectors never see an empty list of brokers."""
-    tested = policy(Keep(answer=raising(ValueError("never"))), Score(answer=raising(ValueError("never"))))
-    ballot = tested.ballot(ASKED, instant(tested, cluster("b1", registered=())))
-
-    assert ballot == Ballot(declined=Reason.NO_CANDIDATES)
 
 
 @pytest.mark.parametrize("answer", [np.array([True, False, True]), (True, False, True), iter([True, False, True])])
@@ -93,19 +69,6 @@ def test_a_filter_that_breaks_its_protocol_ends_the_run(answer: Any, sentence: s
 # Scores
 
 
-def test_scores_are_a_weighted_sum() -> None:
-    """Each scorer counts with its weight."""
-    first, second = Score({"b1": 1.0}), Score({"b1": 0.5, "b2": 1.0})
-    tested = policy(WeightedScorer(first, 0.7), WeightedScorer(second, 0.2))
-
-    assert tested.scores(ASKED, candidates(VIEW), instant(tested, VIEW)).tolist() == [0.7 + 0.1, 0.2, 0.0]
-
-
-def test_without_scorers_all_scores_are_one() -> None:
-    """So a selector by scores chooses anybody."""
-    assert dict(ballot_of().odds) == dict.fromkeys(("b1", "b2", "b3"), 1 / 3)
-
-
 def test_selectors_cannot_write_into_the_scores() -> None:
     """The margin is told from the scores the scorers gave."""
     held: list[Any] = []
@@ -119,14 +82,6 @@ def test_selectors_cannot_write_into_the_scores() -> None:
 
     with pytest.raises(ValueError, match="read-only"):
         held[0][0] = 5.0
-
-
-@pytest.mark.parametrize("part", [Score(answer=lambda _: None), Odds(answer=lambda _: None)])
-@pytest.mark.parametrize("on_error", ["stop", "skip", "fail-closed"])
-def test_a_forgotten_return_is_a_breach(part: Any, on_error: str) -> None:
-    """None is no answer, and not a decline either."""
-    with pytest.raises(ContractError, match=r"answered None, not (scores|odds)"):
-        ballot_of(part, on_error=on_error)
 
 
 @pytest.mark.parametrize(
@@ -146,24 +101,6 @@ def test_the_margin_is_the_lead_over_what_is_not_tied(by_id: dict[str, float], m
 
 
 # Odds
-
-
-def test_odds_are_normalised_and_only_those_above_zero_are_kept() -> None:
-    """Odds are by broker id, brokers by number, in ascending order."""
-    ballot = ballot_of(Odds({"b3": 3.0, "b1": 1.0}))
-
-    assert dict(ballot.odds) == {"b1": 0.25, "b3": 0.75}
-    assert list(ballot.odds) == ["b1", "b3"]
-    assert ballot.numbers == (0, 2)
-    assert ballot.cumulative == (0.25, 1.0)
-
-
-def test_odds_that_are_all_zero_decline() -> None:
-    """A selector may decline."""
-    ballot = ballot_of(Keep(ids=("b1", "b2")), Odds({}))
-
-    assert (ballot.declined, dict(ballot.odds), ballot.margin) == (Reason.NO_ODDS, {}, None)
-    assert ballot.rejected == {Reason.FILTERED: 1}
 
 
 @pytest.mark.parametrize(("rolled", "number"), [(0.0, 0), (0.2499, 0), (0.25, 2), (0.99, 2), (1.0, 2)])
@@ -215,19 +152,6 @@ def test_all_properties_swallow_single_ones() -> None:
 def test_the_fingerprint_names_what_the_odds_depend_on(reads: frozenset[str], fingerprint: str) -> None:
     """The epoch always, the tick where load, time or memory is read, and ownership changes where that is."""
     assert policy(Odds(reads=reads)).fingerprint(10, 20, 3) == fingerprint
-
-
-def test_unknown_reads_of_a_part_are_refused_before_it_is_asked() -> None:
-    """A declaration of something that does not exist is no traceback."""
-    with pytest.raises(ContractError, match=r"part 'odds' .* 'usage'; known: bundle"):
-        ballot_of(Odds(reads=frozenset({"usage"})))
-
-
-def test_a_policy_with_memory_is_stateful() -> None:
-    """Whether a part reads memory or keeps some."""
-    assert policy(Counting()).is_stateful
-    assert policy(Odds(reads=frozenset({"view.memory"}))).is_stateful
-    assert not policy(Odds()).is_stateful
 
 
 def test_memory_is_kept_under_the_parts_name_or_its_own_key() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from lookup.engine.ballots import Ballot
 from lookup.engine.policy import Policy
 from lookup.errors import ContractError, PolicyError
 from lookup.model import Broker, Candidates, Reason
@@ -90,14 +89,6 @@ def test_skip_lets_a_failed_scorer_add_nothing() -> None:
 def test_skip_lets_a_failed_selector_decline() -> None:
     """Nobody is chosen, for want of odds."""
     assert ballot_of(Odds(answer=_half_scores), on_error="skip").declined is Reason.NO_ODDS
-
-
-@pytest.mark.parametrize("part", [Keep(answer=_half_way), Score(answer=_half_scores), Odds(answer=_half_scores)])
-def test_fail_closed_declines(part: Any) -> None:
-    """Any failure declines the request, with the rejections before it."""
-    ballot = ballot_of(Keep(ids=("b1", "b2")), part, on_error="fail-closed")
-
-    assert ballot == Ballot(rejected={Reason.FILTERED: 1}, declined=Reason.POLICY_ERROR)
 
 
 def test_the_first_failure_is_kept_and_all_are_counted() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.reporting import Cadence, Measured, Published, ReportBoard, percent_change
+from lookup.engine.reporting import Cadence, Measured, Published, ReportBoard
 from lookup.model import Load, ResourceUsage
 from tests.engine.reporter import LoadReporter, LoadSample, ResourceWeights, SystemResourceUsage
 
@@ -97,29 +96,6 @@ def test_the_board_shows_what_each_broker_would_publish(
             assert _row(shown, broker) == pytest.approx(plain.row(broker), rel=1e-9, abs=1e-9, nan_ok=True)
 
 
-def test_a_jump_is_seen_with_an_average_that_has_hardly_moved() -> None:
-    """It is published at once, and then nothing changes any more for a quarter of an hour."""
-    board = ReportBoard(1, _START_US)
-    board.measure(_measured((0, 10, 1, 1)), _START_US)
-    jumped = [board.measure(_measured((64, 10, 1, 1)), _START_US + minute * 60 * _S) for minute in range(1, 18)]
-
-    assert [round(float(shown.usage[0]), 6) for shown in jumped[:16]] == [0.1] * 16
-    assert jumped[16].usage[0] == pytest.approx(1.0, abs=1e-6)
-
-
-def test_small_changes_add_up_until_they_are_published() -> None:
-    """Each is measured against what was published, not against the sample before."""
-    board = ReportBoard(1, _START_US, Cadence(history=0.0))
-    usage = [32, 36, 40, 44]
-
-    shown = [
-        float(board.measure(_measured((used, 10, 1, 1)), _START_US + number * 60 * _S).usage[0])
-        for number, used in enumerate(usage)
-    ]
-
-    assert shown == [0.5, 0.5, 40 / 64, 40 / 64]
-
-
 def test_usage_may_be_unknown() -> None:
     """The rest is reported all the same."""
     board = ReportBoard(1, _START_US)
@@ -177,22 +153,3 @@ def test_the_view_shows_what_was_published() -> None:
     assert seen.rates is not None
     assert seen.rates.tolist() == [1.0, 1.0]
     assert (seen.topics.tolist(), seen.demand) == ([3, 4], {"rack": {"a": 1.0}})
-
-
-def test_a_count_that_goes_on_changing_is_noticed() -> None:
-    """The number of bundles is compared with what it was, though the array is the one the books are kept in."""
-    board, books = ReportBoard(2, _START_US, Cadence()), np.array([1, 1])
-    board.shown(_figures([0.2, 0.2]), books, _START_US)
-    books[0] = 2
-    seen = board.shown(_figures([0.2, 0.2]), books, _START_US + 5 * _S)
-
-    assert seen.updated_us is not None
-    assert seen.updated_us.tolist() == [_START_US + 5 * _S, _START_US]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "percent"), [(0, 0, 0.0), (0, 5, math.inf), (50, 0, 100.0), (50, 75, 50.0), (50, 25, 50.0)]
-)
-def test_changes_are_relative_to_what_was_published(old: float, new: float, percent: float) -> None:
-    """From nothing to something is infinite."""
-    assert percent_change(old, new) == percent

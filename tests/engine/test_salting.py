@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,14 +54,6 @@ def _unsalted(*parts: Any, brokers: Sequence[Broker] = BROKERS, **changes: Any) 
 def test_parts_that_ignore_the_salt_are_named(parts: list[Any], names: tuple[str, ...]) -> None:
     """A hash is seen under dice, in wrappers and beside others."""
     assert _unsalted(*parts) == names
-
-
-@pytest.mark.parametrize("salted", [HashSelector, HashScorer, HashFilter])
-@pytest.mark.parametrize("unsalted", [HashSelector, HashScorer, HashFilter])
-def test_a_salted_part_hides_no_unsalted_one(salted: type[Any], unsalted: type[Any]) -> None:
-    """Each part is asked alone, so the salt of another makes no difference to it."""
-    if salted is not unsalted:
-        assert _unsalted(salted(is_salted=True), unsalted()) == (unsalted.name,)
 
 
 @pytest.mark.parametrize(
@@ -173,17 +163,3 @@ def test_requests_spread_over_bundles_and_properties() -> None:
     assert max(bundles.index(request.bundle) for request in requests) > 900
     assert {request.property_of("rack") for request in requests} == {"a", "b", None}
     assert all(str(request.topic).startswith(f"persistent://{request.namespace}/") for request in requests)
-
-
-def test_the_probe_is_quick() -> None:
-    """A policy of a large cluster is probed in less than 50 ms, however many brokers and bundles there are."""
-    brokers = [broker(f"b{number}:8080", rack=f"r{number}") for number in range(500)]
-    requests = probe_requests([f"t/n/{number}" for number in range(50_000)], [{"rack": f"r{n}"} for n in range(500)])
-    tested = Policy("p", Rendezvous())
-    durations = []
-    for _ in range(3):
-        start = time.process_time()
-        unsalted_parts([tested], requests, brokers, Topology())
-        durations.append(time.process_time() - start)
-
-    assert np.min(durations) < 0.05

@@ -11,7 +11,7 @@ from lookup.engine.build import build_policies
 from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
-from lookup.engine.units import Rates, act_warnings, cannot_act, goes_by_bytes, in_bytes, limits_of, rates_without
+from lookup.engine.units import Rates, act_warnings, cannot_act, in_bytes, limits_of, rates_without
 from lookup.model.load import BundleLoad, Load
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
@@ -54,23 +54,6 @@ def test_limits_have_a_unit_and_a_key_of_pulsars(shedder: dict[str, Any], expect
     assert _limits(**shedder) == expected
 
 
-def test_limits_of_splitters_and_their_algorithms_are_declared_too() -> None:
-    """Pulsar counts their bandwidth in MiB."""
-    splitter: Any = _policy(splitter={"use": "default-split", "algorithm": "flow-or-qps-equally-divide"}).splitter
-    expected = [("max_msg_rate", "messages", 30_000.0), ("max_bandwidth_mib", "bytes", 100.0 * MIB)]
-
-    for part in (splitter, splitter.algorithm):
-        assert [(limit.parameter, limit.quantity, limit.value) for limit in limits_of(part)] == expected
-
-
-def test_a_limit_of_no_bytes_is_none() -> None:
-    """The default of `threshold` goes by no bytes and can act in any unit."""
-    policies = [_policy(shedder="threshold"), _policy(), _policy(shedder="transfer")]
-
-    assert not goes_by_bytes(policies[0].shedder)
-    assert cannot_act(policies, UNKNOWN) == {}
-
-
 @pytest.mark.parametrize(
     ("shedder", "known", "acts"),
     [
@@ -96,15 +79,6 @@ def test_the_sentence_names_part_parameter_key_and_what_would_be_right() -> None
     assert found["p"].startswith("its shedder 'threshold' ")
     assert "min_offload = 10,485,760 bytes/s (" in found["p"]
     assert "; 700000000 is suggested, " in found["p"]
-
-
-def test_nothing_is_suggested_that_would_not_help() -> None:
-    """Nor where the log does not tell what a broker carries; and it is not asked if every policy can act."""
-    avg, deaf = _policy(shedder="avg"), Rates(has_bytes=False, has_messages=False, why="w", remedy="r")
-
-    assert "suggested" not in cannot_act([avg], deaf, lambda: 1.0)["p"]
-    assert "suggested" not in cannot_act([avg], UNKNOWN, lambda: None)["p"]
-    assert cannot_act([_policy()], UNKNOWN, lambda: pytest.fail("asked")) == {}
 
 
 def test_only_the_incumbents_verdicts_are_refused() -> None:
@@ -165,14 +139,6 @@ def test_a_shedder_with_a_limit_in_bytes_is_shown_bytes() -> None:
     assert _unloads(limited) == 0
     assert _unloads(limited, broker_bytes=19.9, bundle_bytes=19.9) == 0
     assert _unloads(limited, broker_bytes=20.1, bundle_bytes=20.1) == 1
-
-
-def test_bundles_alone_may_have_to_be_made_bytes() -> None:
-    """36 of a broker's bytes are both bundles if 1.0 of a bundle is half a byte, of which 20 + 25 are."""
-    limited = {"use": "threshold", "history": 0.0, "min_offload": 1.0}
-
-    assert _unloads(limited) == 1
-    assert _unloads(limited, bundle_bytes=0.5) == 2
 
 
 def test_a_shedder_without_a_limit_in_bytes_is_shown_weight() -> None:
