@@ -87,20 +87,6 @@ def test_brokers_pair_inwards_and_bundles_are_planned() -> None:
     assert outcome.average == pytest.approx(0.48)
 
 
-def test_refused_bundles_are_passed_over_and_not_planned() -> None:
-    """The next ones fit as well."""
-    memory: dict[str, Any] = {"high": {"hot": 1}}
-    accepted, _ = cycle(PART, _view({"cold": 0.1, "hot": 0.8}), memory, refused={"hot7", "hot5"})
-
-    assert accepted == ["hot6", "hot4", "hot3"]
-    assert sorted(_planned(memory)) == ["hot3", "hot4", "hot6"]
-
-
-def test_one_brokers_count_is_enough() -> None:
-    """A pair acts on the count of either, whoever was its partner then."""
-    assert cycle(PART, _view({"cold": 0.1, "hot": 0.5}), {"high": {"cold": 1}, "low": {}})[0] == ["hot4", "hot3"]
-
-
 def test_messages_come_first() -> None:
     """Half of 10,000 messages per second have to go, though load says otherwise."""
     view = _view(

@@ -7,50 +7,59 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.errors import InputError
+from lookup.hooks import Filter
+from lookup.model import ClusterView
 from lookup.testing import candidates, cluster, engine_request, request
 from lookup_policies.broker_filters import EvenDistribution, LoadManagerClass, MaxTopics, Version
 from tests.plugins.worlds import kept, labelled
 
+OWNED = {"t/ns/0x00000000_0x40000000": "b1", "t/ns/0x40000000_0x80000000": "b2", "t/other/0x00000000_0x40000000": "b3"}
+VIEW = cluster("b1", "b2", "b3", owned=OWNED)
+ASKED = engine_request("t/ns/0x80000000_0xffffffff")
+
+
+def _running(*classes: str | None, registered: list[str] | None = None, starts: tuple[int, ...] = ()) -> ClusterView:
+    data = zip(classes, starts or (0,) * len(classes), strict=True)
+    brokers = [
+        labelled(f"b{place}", load_manager_class_name=name, start_timestamp=start)
+        for place, (name, start) in enumerate(data, start=1)
+    ]
+    return cluster(*brokers, registered=registered or [broker.id for broker in brokers])
+
+
+def _serving(*topics: int) -> ClusterView:
+    return cluster("b1", "b2", "b3", topics={f"b{place}": count for place, count in enumerate(topics, start=1)})
+
 
 @pytest.mark.parametrize(
-    ("classes", "class_name", "expected"),
+    ("part", "view", "offered", "expected"),
     [
-        ({"b1": "A", "b2": "B", "b3": None}, "A", {"b1"}),
-        ({"b1": "A", "b2": "B", "b3": "B"}, None, {"b2", "b3"}),
-        ({"b1": "B", "b2": "A"}, None, {"b2"}),
-        ({"b1": None, "b2": None, "b3": "A"}, None, {"b3"}),
-        ({"b1": None, "b2": None}, None, {"b1", "b2"}),
+        # The class is the one given, or of brokers that started together the one that most of them name.
+        (LoadManagerClass("A"), _running("A", "B", None), "", "b1"),
+        (LoadManagerClass(), _running("A", "B", "B"), "", "b2 b3"),
+        (LoadManagerClass(), _running("B", "A"), "", "b2"),
+        (LoadManagerClass(), _running(None, None, "A"), "", "b3"),
+        (LoadManagerClass(), _running(None, None), "", "b1 b2"),
+        # Else that of the broker that started last, however few have it: lookups go to it from the first one on.
+        (LoadManagerClass(), _running("old", "old", "new", None, starts=(30, 10, 40, 50)), "", "b3"),
+        (LoadManagerClass(), _running("old", "old", "old", "new", "new", registered=["b3", "b4", "b5"]), "", "b4 b5"),
+        # Topics equal to the limit are too many; a broker without report has none.
+        (MaxTopics(), _serving(49_999, 50_000), "", "b1 b3"),
+        (MaxTopics(), _serving(50_001, 50_000), "", "b3"),
+        # Above it under the modular manager, and none if all are (filterBrokersWithLargeTopicCount, Pulsar 4.0.4).
+        (MaxTopics(max_topics=100, manager="modular"), _serving(99, 100, 101), "", "b1 b2"),
+        (MaxTopics(max_topics=100, manager="modular"), _serving(101, 200, 101), "", "b1 b2 b3"),
+        # Bundles of other namespaces do not count; a broker that is not offered sets no standard.
+        (EvenDistribution(), VIEW, "", "b3"),
+        (EvenDistribution(), VIEW, "b1 b2", "b1 b2"),
+        # For `pulsar/system` it holds in any case (ModularLoadManagerImpl.selectBroker, Pulsar 4.0.4).
+        (EvenDistribution(only="pulsar/system"), VIEW, "", "b1 b2 b3"),
+        (EvenDistribution(only="t/ns"), VIEW, "", "b3"),
     ],
-    ids=["given", "majority", "first-of-a-draw", "silent-brokers-have-no-vote", "nobody-says"],
 )
-def test_brokers_of_the_expected_class_are_kept(
-    classes: dict[str, str | None], class_name: str | None, expected: set[str]
-) -> None:
-    """The class is the one given, or of brokers that started together the one that most of them name."""
-    view = cluster(*(labelled(broker_id, load_manager_class_name=cls) for broker_id, cls in classes.items()))
-
-    assert kept(LoadManagerClass(class_name), request(), view) == expected
-
-
-def test_the_class_of_the_broker_that_started_last_is_expected() -> None:
-    """However few have it; in a migration lookups go to its brokers from the first one on."""
-    starts = {"b1": ("old", 30), "b2": ("old", 10), "b3": ("new", 40), "b4": (None, 50)}
-    view = cluster(
-        *(
-            labelled(broker_id, load_manager_class_name=cls, start_timestamp=started)
-            for broker_id, (cls, started) in starts.items()
-        )
-    )
-
-    assert kept(LoadManagerClass(), request(), view) == {"b3"}
-
-
-def test_only_registered_brokers_vote() -> None:
-    """A broker that has left does not say which manager the cluster runs."""
-    brokers = [labelled(f"b{place}", load_manager_class_name="old" if place < 3 else "new") for place in range(5)]
-    view = cluster(*brokers, registered=["b2", "b3", "b4"])
-
-    assert kept(LoadManagerClass(), request(), view) == {"b3", "b4"}
+def test_brokers_are_kept(part: Filter, view: ClusterView, offered: str, expected: str) -> None:
+    """Those that run the right class, have room for topics, or own the fewest bundles."""
+    assert kept(part, ASKED, view, *offered.split()) == {*expected.split()}
 
 
 def test_the_detail_names_both_classes() -> None:
@@ -58,24 +67,6 @@ def test_the_detail_names_both_classes() -> None:
     view = cluster(labelled("b1", load_manager_class_name="A"))
 
     assert LoadManagerClass("B").detail(request(), view.brokers[0], view) == "runs A, expected B"
-
-
-def test_a_broker_at_the_limit_is_dropped() -> None:
-    """Topics equal to the limit are too many; a broker without report has none."""
-    view = cluster("b1", "b2", "b3", "b4", topics={"b1": 49_999, "b2": 50_000, "b3": 50_001})
-
-    assert kept(MaxTopics(), request(), view) == {"b1", "b4"}
-
-
-@pytest.mark.parametrize(
-    ("topics", "expected"),
-    [({"b1": 99, "b2": 100, "b3": 101}, {"b1", "b2"}), ({"b1": 101, "b2": 200, "b3": 101}, {"b1", "b2", "b3"})],
-)
-def test_the_modular_manager_drops_brokers_above_the_limit(topics: dict[str, int], expected: set[str]) -> None:
-    """And none if all are (LoadManagerShared.filterBrokersWithLargeTopicCount, Pulsar 4.0.4)."""
-    view = cluster("b1", "b2", "b3", topics=topics)
-
-    assert kept(MaxTopics(max_topics=100, manager="modular"), request(), view) == expected
 
 
 def test_the_limit_is_a_parameter() -> None:
@@ -131,29 +122,8 @@ def test_an_unreadable_version_fails_the_filter_where_that_is_asked_for() -> Non
     assert kept(Version(unreadable="fail"), request(), view) == {"1", "2"}
 
 
-OWNED = {"t/ns/0x00000000_0x40000000": "1", "t/ns/0x40000000_0x80000000": "2", "t/other/0x00000000_0x40000000": "3"}
-VIEW = cluster("1", "2", "3", owned=OWNED)
-ASKED = engine_request("t/ns/0x80000000_0xffffffff")
-
-
-def test_brokers_with_the_fewest_bundles_of_the_namespace_are_kept() -> None:
-    """Bundles of other namespaces do not count."""
-    assert kept(EvenDistribution(), ASKED, VIEW) == {"3"}
-
-
-def test_even_distribution_may_hold_for_one_namespace_only() -> None:
-    """For `pulsar/system` it holds in any case (ModularLoadManagerImpl.selectBroker, Pulsar 4.0.4)."""
-    assert kept(EvenDistribution(only="pulsar/system"), ASKED, VIEW) == {"1", "2", "3"}
-    assert kept(EvenDistribution(only="t/ns"), ASKED, VIEW) == {"3"}
-
-
-def test_the_fewest_are_those_of_the_candidates() -> None:
-    """A broker that is not offered sets no standard."""
-    assert kept(EvenDistribution(), ASKED, VIEW, "1", "2") == {"1", "2"}
-
-
 def test_a_rejection_names_the_count() -> None:
     """The explanation says how many bundles of the namespace the broker owns."""
-    said = EvenDistribution().detail(ASKED, candidates(VIEW, "1")[0], VIEW)
+    said = EvenDistribution().detail(ASKED, candidates(VIEW, "b1")[0], VIEW)
 
     assert str(said).startswith("owns 1 bundles of t/ns")

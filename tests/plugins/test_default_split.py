@@ -68,43 +68,112 @@ def _cycle(
         return splits, ended.value
 
 
+def _stats(topics: int = 2, **figures: float) -> NamespaceBundleStats:
+    return NamespaceBundleStats(topics=topics, **figures)  # type: ignore[arg-type]  # counts among them are whole
+
+
+def _in_the_long_run(rate: float, throughput: float) -> ClusterView:
+    view = _view({A: _stats(msg_rate_in=1e9, msg_throughput_in=1e12)})
+    means = {"long_term_bundle_rates": {A: rate}, "long_term_bundle_throughputs": {A: throughput}}
+    return replace(view, load=replace(view.load, **means))
+
+
+def _failed(failures: int) -> CycleOutcome:
+    return CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN, failures=failures)
+
+
+def _beside(splitting: str) -> ClusterView:
+    return _view({A: FULL}, splitting=frozenset({splitting}))
+
+
+MIB = 2**20
+BOTH = {A: FULL, B: FULL}
+AT = At((0x10000000, 0x20000000, 0x30000000))
+WAITS = CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT)
+ALONE = CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS)
+INTENDED = replace(NOW, quirks="intended")
+
+
 @pytest.mark.parametrize(
-    ("stats", "reason"),
+    ("part", "view", "expected"),
     [
-        (NamespaceBundleStats(topics=1001, producer_count=2000), CycleReason.TOPICS),
-        (NamespaceBundleStats(topics=2, producer_count=500, consumer_count=501, msg_rate_in=1e9), CycleReason.SESSIONS),
-        (NamespaceBundleStats(topics=2, msg_rate_in=15_000, msg_rate_out=15_001), CycleReason.MSG_RATE),
-        (NamespaceBundleStats(topics=2, msg_throughput_in=100 * 2**20, msg_throughput_out=1), CycleReason.BANDWIDTH),
+        # Topics before sessions before messages before bytes.
+        (NOW, _view({A: _stats(1001, producer_count=2000)}), [CycleReason.TOPICS]),
+        (NOW, _view({A: _stats(producer_count=500, consumer_count=501, msg_rate_in=1e9)}), [CycleReason.SESSIONS]),
+        (NOW, _view({A: _stats(msg_rate_in=15_000, msg_rate_out=15_001)}), [CycleReason.MSG_RATE]),
+        (NOW, _view({A: _stats(msg_throughput_in=100 * MIB, msg_throughput_out=1)}), [CycleReason.BANDWIDTH]),
+        # A limit has to be exceeded, and there have to be two topics; zero and below switch that of sessions off.
+        (NOW, _view({A: _stats(1000, producer_count=500, consumer_count=500, msg_rate_in=30_000)}), WAITS),
+        (NOW, _view({A: _stats(msg_throughput_in=100 * MIB)}), WAITS),
+        (NOW, _view({A: _stats(1, msg_rate_in=1e9)}), WAITS),
+        (replace(NOW, max_sessions=0), _view({A: _stats(producer_count=9999)}), WAITS),
+        (replace(NOW, max_sessions=-1), _view({A: _stats(producer_count=9999)}), WAITS),
+        # Splits decided in the cycle count among the bundles that a namespace may have.
+        (NOW, _view(BOTH, bundle_counts={"t/ns": 126}), [CycleReason.TOPICS] * 2),
+        (NOW, _view(BOTH, bundle_counts={"t/ns": 127}), [CycleReason.TOPICS]),
+        (NOW, _view(BOTH, bundle_counts={"t/ns": 128}), WAITS),
+        # A bundle beside one that splits waits; upstream takes a namespace whose name goes on for this one.
+        (NOW, _beside("t/ns/0x00000000_0xffffffff"), WAITS),
+        (NOW, _beside("t/ns/0x40000000_0x80000000"), WAITS),
+        (NOW, _beside("t/ns/0x80000000_0xffffffff"), [CycleReason.TOPICS]),
+        (NOW, _beside("t/ns-2/0x00000000_0xffffffff"), WAITS),
+        (NOW, _beside("t/other/0x00000000_0xffffffff"), [CycleReason.TOPICS]),
+        (INTENDED, _beside("t/ns/0x00000000_0xffffffff"), WAITS),
+        (INTENDED, _beside("t/ns/0x40000000_0x80000000"), WAITS),
+        (INTENDED, _beside("t/ns/0x80000000_0xffffffff"), [CycleReason.TOPICS]),
+        (INTENDED, _beside("t/other/0x00000000_0xffffffff"), [CycleReason.TOPICS]),
+        (INTENDED, _beside("t/ns-2/0x00000000_0xffffffff"), [CycleReason.TOPICS]),
+        # A namespace that cannot be counted, a bundle of one hash, an algorithm that fails or does not cut once.
+        (NOW, _view(BOTH, bundle_counts={}), _failed(2)),
+        (NOW, _view({"t/ns/0x00000005_0x00000006": FULL}), _failed(1)),
+        *((replace(NOW, algorithm=part), _view(BOTH), _failed(2)) for part in (SpecifiedPositionsDivide(), AT)),
+        (replace(NOW, algorithm=TopicCountEquallyDivide()), _view(BOTH), _failed(2)),
+        # The modular splitter goes by the long run, whatever the last report says of messages and bytes.
+        (ModularSplit(), _view({A: FULL}), [CycleReason.TOPICS]),
+        (ModularSplit(), _view({A: _stats(msg_rate_in=1e9, msg_throughput_in=1e12)}), WAITS),
+        (ModularSplit(), _in_the_long_run(30_001.0, 0.0), [CycleReason.MSG_RATE]),
+        (ModularSplit(), _in_the_long_run(0.0, 100 * MIB + 1.0), [CycleReason.BANDWIDTH]),
+        (ModularSplit(), _in_the_long_run(30_000.0, 1.0), WAITS),
+        # It counts a namespace's bundles over all brokers.
+        (ModularSplit(max_bundles=2), _view(BOTH, {A: "b1", B: "b2"}), WAITS),
+        (ModularSplit(max_bundles=3), _view(BOTH, {A: "b1", B: "b2"}), [CycleReason.TOPICS]),
+        (ModularSplit(max_bundles=4), _view(BOTH, {A: "b1", B: "b2"}), [CycleReason.TOPICS] * 2),
+        (ModularSplit(), _view({"t/ns/0x00000000_0x00000001": FULL}), _failed(1)),
+        (ModularSplit(algorithm=SpecifiedPositionsDivide()), _view({A: FULL}), _failed(1)),
+        (ModularSplit(), _view({A: FULL}, bundle_counts={}), _failed(1)),
+        (ModularSplit(), replace(_view({A: FULL}), registered=np.array([True, False])), ALONE),
     ],
 )
-def test_the_first_limit_that_is_exceeded_is_the_reason(stats: NamespaceBundleStats, reason: CycleReason) -> None:
-    """Topics before sessions before messages before bytes; the cycle ends with the reason of its last split."""
-    splits, outcome = _cycle(_view({A: stats}))
+def test_bundles_are_split_for_a_reason(
+    part: DefaultSplit | ModularSplit, view: ClusterView, expected: list[CycleReason] | CycleOutcome
+) -> None:
+    """The cycle ends with the reason of its last split, or says why there is none."""
+    memory: dict[str, Any] = {}
+    splits, outcome = _cycle(view, part, memory)
 
-    assert splits == [Split(A, "b1", (0x40000000,), reason)]
-    assert outcome == CycleOutcome(CycleLabel.SUCCESS, reason)
+    if isinstance(expected, CycleOutcome):
+        assert (splits, outcome) == ([], expected)
+    else:
+        assert [split.reason for split in splits] == expected
+        assert outcome == CycleOutcome(CycleLabel.SUCCESS, expected[-1])
+    # The modular splitter remembers nothing; hits of a split that failed are kept.
+    if isinstance(part, ModularSplit):
+        assert memory == {}
+    elif part.algorithm != NOW.algorithm:
+        assert memory["hits"] == {"b1": {A: 1, B: 1}}
 
 
 @pytest.mark.parametrize(
-    "stats",
-    [
-        NamespaceBundleStats(topics=1000, producer_count=500, consumer_count=500, msg_rate_in=30_000),
-        NamespaceBundleStats(topics=2, msg_throughput_in=100 * 2**20),
-        NamespaceBundleStats(topics=1, msg_rate_in=1e9),
-    ],
-    ids=["at-every-limit", "at-the-bandwidth", "a-single-topic"],
+    ("part", "boundaries"),
+    [(NOW, [(0x40000000,)]), (ModularSplit(), [(0x40000000,)]), (ModularSplit(algorithm=AT), [AT.places])],
 )
-def test_at_a_limit_nothing_is_split(stats: NamespaceBundleStats) -> None:
-    """A limit has to be exceeded, and there have to be two topics."""
-    assert _cycle(_view({A: stats})) == ([], CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT))
+def test_children_are_those_of_the_algorithm(
+    part: DefaultSplit | ModularSplit, boundaries: list[tuple[int, ...]]
+) -> None:
+    """The modular splitter's are as many as it makes, where the extensible manager's takes exactly two."""
+    splits, _ = _cycle(_view({A: FULL}), part)
 
-
-@pytest.mark.parametrize("sessions", [0, -1])
-def test_sessions_may_be_without_limit(sessions: int) -> None:
-    """Zero and below switch the limit off."""
-    stats = NamespaceBundleStats(topics=2, producer_count=9999)
-
-    assert _cycle(_view({A: stats}), DefaultSplit(max_sessions=sessions, hit_threshold=0))[0] == []
+    assert splits == [Split(A, "b1", cuts, CycleReason.TOPICS) for cuts in boundaries]
 
 
 def test_the_fourth_time_in_a_row_acts() -> None:
@@ -150,43 +219,6 @@ def test_limits_of_a_cycle_are_per_broker() -> None:
     assert memory["hits"] == {"b1": {B: 7}}
 
 
-@pytest.mark.parametrize(("count", "splits"), [(126, 2), (127, 1), (128, 0)])
-def test_a_namespace_has_so_many_bundles(count: int, splits: int) -> None:
-    """Splits decided in the cycle count; hits stay where there is no room."""
-    assert len(_cycle(_view({A: FULL, B: FULL}, bundle_counts={"t/ns": count}))[0]) == splits
-
-
-def test_failures_are_counted() -> None:
-    """A namespace that cannot be counted, a bundle of one hash, an algorithm that fails or does not cut once."""
-    tiny = "t/ns/0x00000005_0x00000006"
-    failed = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN, failures=2)
-
-    assert _cycle(_view({A: FULL, B: FULL}, bundle_counts={})) == ([], failed)
-    assert _cycle(_view({tiny: FULL}))[1].failures == 1
-    for part in (SpecifiedPositionsDivide(), TopicCountEquallyDivide(), At((1, 2))):
-        memory: dict[str, Any] = {}
-        assert _cycle(_view({A: FULL, B: FULL}), DefaultSplit(hit_threshold=0, algorithm=part), memory) == ([], failed)
-        assert memory["hits"] == {"b1": {A: 1, B: 1}}
-
-
-@pytest.mark.parametrize(
-    ("splitting", "upstream", "intended"),
-    [
-        ("t/ns/0x00000000_0xffffffff", 0, 0),
-        ("t/ns/0x40000000_0x80000000", 0, 0),
-        ("t/ns/0x80000000_0xffffffff", 1, 1),
-        ("t/ns-2/0x00000000_0xffffffff", 0, 1),
-        ("t/other/0x00000000_0xffffffff", 1, 1),
-    ],
-)
-def test_a_bundle_beside_one_that_splits_waits(splitting: str, upstream: int, intended: int) -> None:
-    """Upstream compares texts, so a namespace whose name goes on is taken for this one."""
-    view = _view({A: FULL}, splitting=frozenset({splitting}))
-
-    assert len(_cycle(view)[0]) == upstream
-    assert len(_cycle(view, DefaultSplit(hit_threshold=0, quirks="intended"))[0]) == intended
-
-
 def test_a_refused_split_is_decided_all_the_same() -> None:
     """Its hits are forgotten, and the cycle has no success to tell."""
     memory: dict[str, Any] = {}
@@ -214,67 +246,3 @@ def test_a_cycle_keeps_its_limits(data: st.DataObject) -> None:
         assert sum(split.source == broker for split in splits) <= part.max_splits
         for space in ("t/n0/", "t/n1/"):
             assert sum(split.source == broker and split.bundle.startswith(space) for split in splits) <= 6
-
-
-def _long_run(view: ClusterView, rate: float = 0.0, throughput: float = 0.0) -> ClusterView:
-    means = {"long_term_bundle_rates": {A: rate}, "long_term_bundle_throughputs": {A: throughput}}
-    return replace(view, load=replace(view.load, **means))
-
-
-def test_the_modular_splitter_acts_at_once() -> None:
-    """There is no hit count, and nothing is remembered."""
-    memory: dict[str, Any] = {}
-
-    for _ in range(2):
-        splits, outcome = _cycle(_view({A: FULL}), ModularSplit(), memory)
-        assert splits == [Split(A, "b1", (0x40000000,), CycleReason.TOPICS)]
-        assert outcome == CycleOutcome(CycleLabel.SUCCESS, CycleReason.TOPICS)
-    assert memory == {}
-
-
-@pytest.mark.parametrize(
-    ("rate", "throughput", "reason"),
-    [(30_001.0, 0.0, CycleReason.MSG_RATE), (0.0, 100 * 2**20 + 1.0, CycleReason.BANDWIDTH), (30_000.0, 1.0, None)],
-)
-def test_the_modular_splitter_goes_by_the_long_run(rate: float, throughput: float, reason: CycleReason | None) -> None:
-    """What the last report says of messages and bytes does not count, as high as it may be."""
-    view = _view({A: NamespaceBundleStats(topics=2, msg_rate_in=1e9, msg_throughput_in=1e12)})
-
-    assert _cycle(view, ModularSplit())[0] == []
-    assert [split.reason for split in _cycle(_long_run(view, rate, throughput), ModularSplit())[0]] == (
-        [] if reason is None else [reason]
-    )
-
-
-def test_the_modular_splitter_cuts_at_every_boundary() -> None:
-    """As many children as the algorithm makes, where the extensible manager's takes exactly two."""
-    at = At((0x10000000, 0x20000000, 0x30000000))
-
-    assert _cycle(_view({A: FULL}), DefaultSplit(hit_threshold=0, algorithm=at))[0] == []
-    assert [split.boundaries for split in _cycle(_view({A: FULL}), ModularSplit(algorithm=at))[0]] == [at.places]
-
-
-@pytest.mark.parametrize(("room", "splits"), [(2, 0), (3, 1), (4, 2)])
-def test_the_modular_splitter_counts_a_namespaces_bundles_over_all_brokers(room: int, splits: int) -> None:
-    """What was decided for one broker's bundles leaves less room for those of the next."""
-    view = _view({A: FULL, B: FULL}, {A: "b1", B: "b2"})
-
-    assert len(_cycle(view, ModularSplit(max_bundles=room))[0]) == splits
-
-
-def test_the_modular_splitter_counts_what_it_cannot_divide() -> None:
-    """A range of one hash, an algorithm without an answer and a namespace that cannot be counted are failures."""
-    single = "t/ns/0x00000000_0x00000001"
-    failed = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN, failures=1)
-
-    assert _cycle(_view({single: FULL}), ModularSplit()) == ([], failed)
-    assert _cycle(_view({A: FULL}), ModularSplit(algorithm=SpecifiedPositionsDivide())) == ([], failed)
-    assert _cycle(_view({A: FULL}, bundle_counts={}), ModularSplit()) == ([], failed)
-
-
-def test_the_modular_splitter_needs_two_brokers() -> None:
-    """With one broker there is nobody to share with."""
-    view = _view({A: FULL})
-    alone = replace(view, registered=np.array([True, False]))
-
-    assert _cycle(alone, ModularSplit()) == ([], CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lookup.errors import InputError
 from lookup.model import BundleRange, NamespaceBundle, NamespaceName, topic_traffic
 from lookup_policies.splits import (
     FlowOrQpsEquallyDivide,
@@ -38,49 +36,12 @@ def test_half_of_the_topics_may_be_no_boundary_as_upstream() -> None:
     assert _cut(TopicCountEquallyDivide(quirks="intended"), *topics) == []
 
 
-def test_specified_positions_count_once_if_intended() -> None:
-    """Twice the same is twice the same to upstream."""
-    for quirks, expected in (("upstream", [10, 10, 20]), ("intended", [10, 20])):
-        part = SpecifiedPositionsDivide(quirks=quirks)  # type: ignore[arg-type]  # it is one of them
-        assert _cut(part, (1, 0.0, 0.0), (2, 0.0, 0.0), positions=[30, 10, 20, 10], upper=25) == expected
-
-
-def test_specified_positions_leave_one_topic_alone() -> None:
-    """There is nothing to divide."""
-    assert _cut(SpecifiedPositionsDivide(), (1, 0.0, 0.0), positions=[10]) == []
-
-
-@pytest.mark.parametrize("positions", [None, []])
-def test_specified_positions_need_some(positions: list[int] | None) -> None:
-    """Without any it is the caller's mistake, however many topics there are."""
-    with pytest.raises(InputError, match="at least one position"):
-        _cut(SpecifiedPositionsDivide(), positions=positions)
-
-
 def test_a_hot_first_topic_is_cut_off_twice_as_upstream() -> None:
     """The same cut appears twice; intended is once."""
     topics = [(100, 2000.0, 0.0), (200, 10.0, 0.0), (300, 10.0, 0.0)]
 
     assert _cut(FlowOrQpsEquallyDivide(**LIMITS), *topics) == [150, 150]
     assert _cut(FlowOrQpsEquallyDivide(**LIMITS, quirks="intended"), *topics) == [150]
-
-
-@pytest.mark.parametrize(
-    ("topics", "expected"),
-    [
-        ([(300, 600, 0), (100, 600, 0), (200, 600, 0)], [151, 251]),
-        ([(100, 400, 0), (200, 500, 0), (300, 300, 0), (400, 900, 0)], [251, 351]),
-        ([(100, 2000, 0), (200, 10, 0), (300, 10, 0)], [151]),
-        ([(100, 10, 0), (101, 2000, 0), (102, 10, 0)], [101, 102]),
-        ([(100, 500, 0), (200, 599, 0)], []),
-    ],
-    ids=["by-rate", "two-cuts", "hot-first", "neighbours", "below-difference"],
-)
-def test_todays_releases_cut_before_the_second_topic_at_the_earliest(
-    topics: list[tuple[int, float, float]], expected: list[int]
-) -> None:
-    """One hash beyond the middle, and never twice (Pulsar 4.0.4 and 4.2.4)."""
-    assert _cut(FlowOrQpsEquallyDivide(**LIMITS, rule="from-second"), *topics) == expected
 
 
 PARTS = [

@@ -16,7 +16,6 @@ from lookup_policies.avg import AvgPlacement
 from lookup_policies.hashing import Rendezvous
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Best, Random
-from lookup_policies.strategies import LeastResourceUsage
 from lookup_policies.wrappers import ByNamespace, Explore, Fallback, ZoneSpill
 from tests.plugins.worlds import shares
 
@@ -36,13 +35,6 @@ class Says:
     def odds(self, *_: object) -> Sequence[float]:
         """Return the answer."""
         return self.answer
-
-
-def test_explore_gives_a_share_of_the_decisions_to_any_broker() -> None:
-    """The child's distribution and the uniform one are mixed."""
-    expected = {"b1": 0.45, "b2": 0.05, "b3": 0.05, "b4": 0.45}
-
-    assert shares(Explore(epsilon=0.2), VIEW, scores=SCORES) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("epsilon", "expected"), [(0.0, {"b1": 0.5, "b4": 0.5}), (1.0, dict.fromkeys(SCORES, 0.25))])
@@ -77,22 +69,6 @@ def test_a_childs_breach_is_not_hidden_by_the_mixture(answer: tuple[float, ...],
         shares(Explore(child=Says(answer)), VIEW)
 
 
-def test_explore_reads_what_its_child_reads() -> None:
-    """A wrapper declares its child's reads and order."""
-    assert reads_of(Explore(child=LeastResourceUsage())) == {"view.load"}
-    assert Explore(child=RoundRobin()).order_sensitive
-    assert not Explore().order_sensitive
-
-
-def test_explore_keeps_its_childs_memory() -> None:
-    """A stateful child remembers through the wrapper; without one the wrapper has nothing to remember."""
-    memory: dict[str, Any] = {}
-    Explore(child=RoundRobin()).remember(memory, request(), candidates(VIEW)[0])
-
-    assert memory == {"counter": 1}
-    assert not hasattr(Explore(), "remember")
-
-
 @pytest.mark.parametrize(
     ("top", "expected"), [(0.8, {"b1": 1.0}), (0.4, {"b2": 1.0})], ids=["first-answers", "second-answers"]
 )
@@ -106,24 +82,6 @@ def test_fallback_declines_if_no_child_answers() -> None:
     part = Fallback((Best(min_score=0.5), Best(min_score=0.6)))
 
     assert shares(part, TWO, scores={"b1": 0.1, "b2": 0.1}) == {}
-
-
-def test_fallback_reads_what_any_child_reads() -> None:
-    """Reads and order are those of all children together."""
-    part = Fallback((Rendezvous(key="topic"), RoundRobin()))
-
-    assert reads_of(part) == {"topic", "bundle", "view.memory", "view.salt"}
-    assert part.order_sensitive
-    assert not Fallback().order_sensitive
-
-
-def test_fallback_lets_its_children_remember() -> None:
-    """A stateful child remembers through the wrapper; without one the wrapper has nothing to remember."""
-    memory: dict[str, Any] = {}
-    Fallback((Random(), RoundRobin())).remember(memory, request(), candidates(TWO)[0])
-
-    assert memory == {"counter": 1}
-    assert not hasattr(Fallback(), "remember")
 
 
 def test_fallback_without_children_is_refused() -> None:
