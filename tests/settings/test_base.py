@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings
 
 import lookup.settings
-from lookup.settings.base import Moment, Number, Strict, Truth, Whole, is_numbered, numbered, refuse
+from lookup.settings.base import Moment, Number, Strict, Truth, Whole, refuse
 
 
 def _models() -> Iterator[type[BaseModel]]:
@@ -62,16 +62,6 @@ def test_a_moment_lies_in_the_calendar(text: str) -> None:
     """A time that its offset carries out of the years 1 to 9999 has no date in UTC."""
     with pytest.raises(ValidationError, match=f"1 to 9999 of UTC, not '{re.escape(text)}'"):
         TypeAdapter(Moment).validate_python(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [("b-{n}:80", "b-7:80"), ("b-{n:03}", "b-007"), ("{n}{n}", "77"), ("b-{m}", "b-{m}"), ("plain", "plain")],
-)
-def test_a_template_is_filled_with_its_number(text: str, wanted: str) -> None:
-    """`{n}` becomes the number, with leading zeros where they are asked for; everything else stays."""
-    assert numbered(text, 7) == wanted
-    assert is_numbered(text) == (text != wanted)
 
 
 def test_problems_of_a_table_are_told_together() -> None:

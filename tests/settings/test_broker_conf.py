@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
-from lookup.engine.reporting import Cadence
 from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.settings import (
@@ -332,39 +331,72 @@ def test_classes_become_parts(
     assert _names(_built(_spec(tmp_path, *lines, pulsar=pulsar))) == expected
 
 
-def test_thresholds_are_those_of_the_file_else_of_the_release(tmp_path: Path) -> None:
-    """Every key a part names reaches it, percentages to the last bit, before what brokers' profiles say."""
-    lines = (EXTENSIBLE, TRANSFER, "loadBalancerBrokerOverloadedThresholdPercentage=70", "preferLaterVersions=true")
-    [policy] = build_policies(REGISTRY, [_spec(tmp_path, *lines)], {"loadBalancerBrokerMaxTopics": 7})
-    table = policy_table(policy)
-
-    assert table["shedder"]["overloaded"] == 0.7
-    assert table["filters"][1]["max_topics"] == 50_000
-    assert table["filters"][2] == {"use": "version", "prefer_later": True, "unreadable": "fail"}
-    assert policy_table(_built(_spec(tmp_path, pulsar="5.0")))["shedder"]["max_share"] == 0.5
+_OTHER = (EXTENSIBLE, TRANSFER)
+_OVERLOADED = "loadBalancerBrokerOverloadedThresholdPercentage=70"
+_UNEVEN = "loadBalancerDistributeBundlesEvenlyEnabled=false"
+_WEIGHTS = "loadBalancerBandwithInResourceWeight=0.5", "loadBalancerBandwidthInResourceWeight=0.25"
+_REPORTS = "loadBalancerReportUpdateMaxIntervalMinutes=5", "loadBalancerReportUpdateThresholdPercentage=20"
+_EXTRA = f"{SHEDDER}={IMPL}UniformLoadShedder", f"{PLACEMENT}={IMPL}LeastLongTermMessageRate"
 
 
 @pytest.mark.parametrize(
-    ("lines", "only"), [((), ""), (("loadBalancerDistributeBundlesEvenlyEnabled=false",), "pulsar/system")]
+    ("lines", "beside", "place", "value"),
+    [
+        # Every key that a part names reaches it, percentages to the last bit.
+        ((*_OTHER, _OVERLOADED), {}, "shedder.overloaded", 0.7),
+        ((*_OTHER, "preferLaterVersions=true"), {}, "filters.version.prefer_later", True),
+        ((), {"pulsar": "5.0"}, "shedder.max_share", 0.5),
+        # UniformLoadShedder of 4.0 takes bundles that are larger by 1000.
+        (_EXTRA, {"pulsar": "4.0"}, "shedder.extra", 1000.0),
+        (_EXTRA, {"pulsar": "4.2"}, "shedder.extra", 0.0),
+        (_EXTRA, {"pulsar": "5.0"}, "shedder.extra", 0.0),
+        # What is written beside the file counts before it.
+        ((), {"broker_conf": {"loadBalancerBrokerThresholdShedderPercentage": 25}}, "shedder.threshold", 0.25),
+        ((), {"selector": "random"}, "selector.use", "random"),
+        # The old key of a weight counts where the new one is exactly 1.0, as in Pulsar.
+        (_WEIGHTS[:1], {}, "weights.bandwidth_in", 0.5),
+        (_WEIGHTS, {}, "weights.bandwidth_in", 0.25),
+        # ModularLoadManagerImpl.selectBroker of Pulsar 4.0.4: the limit of topics, groups, Pulsar's own namespace.
+        ((), {}, "filters.max-topics.manager", "modular"),
+        (_OTHER, {}, "filters.max-topics.manager", "extensible"),
+        ((), {}, "filters.anti-affinity.counts", "namespaces"),
+        (_OTHER, {}, "filters.anti-affinity.counts", "bundles"),
+        ((), {}, "filters.even-distribution.only", ""),
+        ((_UNEVEN,), {}, "filters.even-distribution.only", "pulsar/system"),
+        ((*_OTHER, _UNEVEN), {}, "filters.even-distribution", None),
+        # It chooses twice, the second time by its isolation policies alone, and a destination before it unloads.
+        ((_OVERLOADED,), {}, "second_choice", {"filters": 1, "overloaded": 0.7}),
+        ((*_OTHER, _OVERLOADED), {}, "second_choice", None),
+        ((), {}, "destination_first", True),
+        (_OTHER, {}, "destination_first", False),
+        (("loadBalancerSheddingEnabled=false",), {}, "destination_first", None),
+        # It unloads the children of splits; the extensible manager does not read the key.
+        ((), {}, "splitter.use", "modular-split"),
+        (_OTHER, {}, "splitter.use", "default-split"),
+        ((), {}, "unload_children", True),
+        (("loadBalancerAutoUnloadSplitBundlesEnabled=false",), {}, "unload_children", False),
+        (_OTHER, {}, "unload_children", False),
+        (("loadBalancerAutoBundleSplitEnabled=false",), {}, "unload_children", None),
+        # Minutes become milliseconds.
+        (_REPORTS, {}, "cadence.max_interval_ms", 300_000),
+        (_REPORTS, {}, "cadence.change_percent", 20.0),
+        (_REPORTS, {}, "cadence.history", 0.9),
+        (_REPORTS, {"cadence": {"history": 0.5}}, "cadence.history", 0.5),
+    ],
 )
-def test_the_modular_manager_has_rules_of_its_own(tmp_path: Path, lines: tuple[str, ...], only: str) -> None:
-    """ModularLoadManagerImpl.selectBroker of Pulsar 4.0.4: the limit of topics, groups, Pulsar's own namespace."""
-    modular, extensible = _built(_spec(tmp_path, *lines)), _built(_spec(tmp_path, EXTENSIBLE, TRANSFER, *lines))
-    tables = {part["use"]: part for part in policy_table(modular)["filters"]}
-    others = {part["use"]: part for part in policy_table(extensible)["filters"]}
+def test_what_a_file_says_is_in_its_policy(
+    tmp_path: Path, lines: tuple[str, ...], beside: dict[str, Any], place: str, value: object
+) -> None:
+    """The policy has the value of the file, of what is beside it, or of the manager and release."""
+    [policy] = build_policies(REGISTRY, [_spec(tmp_path, *lines, **beside)], {"loadBalancerBrokerMaxTopics": 7})
+    found: Any = policy_table(policy)
+    found["filters"] = {part["use"]: part for part in found["filters"]}
 
-    assert (tables["max-topics"]["manager"], others["max-topics"]["manager"]) == ("modular", "extensible")
-    assert (tables["anti-affinity"]["counts"], others["anti-affinity"]["counts"]) == ("namespaces", "bundles")
-    assert tables["even-distribution"]["only"] == only
-    assert "even-distribution" not in others
-
-
-def test_a_weight_may_be_spelt_the_old_way(tmp_path: Path) -> None:
-    """The old key counts where the new one is exactly 1.0, as in Pulsar."""
-    old, new = "loadBalancerBandwithInResourceWeight=0.5", "loadBalancerBandwidthInResourceWeight=0.25"
-
-    assert policy_table(_built(_spec(tmp_path, old)))["weights"]["bandwidth_in"] == 0.5
-    assert policy_table(_built(_spec(tmp_path, old, new)))["weights"]["bandwidth_in"] == 0.25
+    # What brokers' profiles say counts behind the file, and Pulsar's default of the file is one.
+    assert found["filters"]["max-topics"]["max_topics"] == 50_000
+    for key in place.split("."):
+        found = found.get(key)
+    assert found == value
 
 
 @pytest.mark.parametrize(
@@ -431,20 +463,15 @@ def test_all_mistakes_of_a_file_are_said_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_an_unknown_release_and_one_without_a_file_are_sentences(tmp_path: Path) -> None:
-    """`pulsar` says which defaults a file is completed by."""
-    with pytest.raises(ValidationError, match=r"there is no release '6\.0'"):
-        _spec(tmp_path, pulsar="6.0")
+@pytest.mark.parametrize(("pulsar", "right"), [("6.0", ""), ("3.0", 'the nearest is "4.0"'), ("4.x", '"4.0" or "4.2"')])
+def test_rules_of_other_releases_are_said_to_differ(tmp_path: Path, pulsar: str, right: str) -> None:
+    """They are not built, and the nearest is named; of "4.x" the releases that it was."""
+    with pytest.raises(ValidationError, match=f"there is no release {pulsar!r}.*{right}") as caught:
+        _spec(tmp_path, pulsar=pulsar)
+
+    assert ("did you mean" in str(caught.value)) == (not right)
     with pytest.raises(ValidationError, match="pulsar: says which defaults"):
         PolicySpec.model_validate({"name": "p", "selector": "best", "pulsar": "5.0"})
-
-
-def test_keys_written_beside_count_before_the_file(tmp_path: Path) -> None:
-    """A part, or a key of Pulsar's, may be replaced."""
-    spec = _spec(tmp_path, selector="random", broker_conf={"loadBalancerBrokerThresholdShedderPercentage": 25})
-
-    assert _names(_built(spec))[1:] == ("random", "threshold")
-    assert policy_table(_built(spec))["shedder"]["threshold"] == 0.25
 
 
 @pytest.mark.parametrize(
@@ -486,15 +513,6 @@ def test_a_key_that_chooses_parts_needs_a_file(tmp_path: Path) -> None:
     ]
 
 
-def test_rules_of_older_releases_are_said_to_differ(tmp_path: Path) -> None:
-    """They are not built, and the nearest is named; of "4.x" the releases that it was."""
-    for pulsar, right in (("3.0", 'the nearest is "4.0"'), ("4.x", '"4.0" or "4.2"')):
-        with pytest.raises(ValidationError, match=f"there is no release {pulsar!r}; .*{right}") as caught:
-            _spec(tmp_path, pulsar=pulsar)
-
-        assert "did you mean" not in str(caught.value)
-
-
 def test_a_release_that_nobody_names_is_said(tmp_path: Path) -> None:
     """Once for all policies that are read so; with a release in the settings there is nothing to say."""
     specs = [_spec(tmp_path), _spec(tmp_path, name="other"), _spec(tmp_path, pulsar="4.2")]
@@ -502,14 +520,6 @@ def test_a_release_that_nobody_names_is_said(tmp_path: Path) -> None:
     (sentence,) = policy_warnings(specs)
 
     assert sentence.startswith("policies 'today' and 'other': read by the rules and defaults of Pulsar 4.2")
-
-
-@pytest.mark.parametrize(("pulsar", "extra"), [("4.0", 1000.0), ("4.2", 0.0), ("5.0", 0.0)])
-def test_a_part_has_the_rules_of_the_release(tmp_path: Path, pulsar: str, extra: float) -> None:
-    """UniformLoadShedder of 4.0 takes bundles that are larger by 1000."""
-    lines = (f"{SHEDDER}={IMPL}UniformLoadShedder", f"{PLACEMENT}={IMPL}LeastLongTermMessageRate")
-
-    assert policy_table(_built(_spec(tmp_path, *lines, pulsar=pulsar)))["shedder"]["extra"] == extra
 
 
 @pytest.mark.parametrize(
@@ -626,54 +636,6 @@ def test_a_policy_file_names_its_conf_from_its_own_folder(tmp_path: Path) -> Non
         assert load_policies(file)[0].conf_file == str(tmp_path / "broker.conf")
 
 
-def test_the_modular_manager_chooses_twice(tmp_path: Path) -> None:
-    """Where nobody is left, or who was chosen is overloaded, its isolation policies alone count."""
-    percent = "loadBalancerBrokerOverloadedThresholdPercentage=70"
-    modular, extensible = _built(_spec(tmp_path, percent)), _built(_spec(tmp_path, EXTENSIBLE, TRANSFER, percent))
-
-    assert modular.second_choice is not None
-    assert (modular.filters[0].name, modular.second_choice.filters) == ("isolation", 1)
-    assert modular.second_choice.overloaded == 0.7
-    assert extensible.second_choice is None
-
-
-def test_brokers_report_as_the_file_says(tmp_path: Path) -> None:
-    """Minutes become milliseconds; what the file does not say is Pulsar's default."""
-    keys = ("loadBalancerReportUpdateMaxIntervalMinutes=5", "loadBalancerReportUpdateThresholdPercentage=20")
-
-    assert _built(_spec(tmp_path, *keys)).cadence == Cadence(5_000, 300_000, 20.0, 0.9)
-    assert _built(_spec(tmp_path, *keys, cadence={"history": 0.5})).cadence == Cadence(5_000, 300_000, 20.0, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("lines", "splitter", "is_first"), [((), "modular-split", True), ((EXTENSIBLE, TRANSFER), "default-split", False)]
-)
-def test_each_manager_has_its_splitter_and_its_way_to_unload(
-    tmp_path: Path, lines: tuple[str, ...], splitter: str, *, is_first: bool
-) -> None:
-    """The modular manager chooses a destination before it unloads."""
-    policy = _built(_spec(tmp_path, *lines))
-
-    assert policy.splitter is not None
-    assert (policy.splitter.name, policy.destination_first) == (splitter, is_first)
-
-
-@pytest.mark.parametrize(
-    ("lines", "is_unloaded"),
-    [
-        ((), True),
-        (("loadBalancerAutoUnloadSplitBundlesEnabled=false",), False),
-        ((EXTENSIBLE, TRANSFER), False),
-        (("loadBalancerAutoBundleSplitEnabled=false",), False),
-    ],
-)
-def test_children_of_splits_are_unloaded_under_the_modular_manager(
-    tmp_path: Path, lines: tuple[str, ...], *, is_unloaded: bool
-) -> None:
-    """By default; the extensible manager does not read the key."""
-    assert _built(_spec(tmp_path, *lines)).unload_children is is_unloaded
-
-
 @pytest.mark.parametrize("lines", [(), (EXTENSIBLE, TRANSFER)])
 def test_split_algorithms_are_those_of_todays_releases(tmp_path: Path, lines: tuple[str, ...]) -> None:
     """By flow no cut is there twice, so that a hot first topic is cut off; keys still reach the algorithm."""
@@ -692,11 +654,6 @@ def test_children_are_of_a_splitter() -> None:
     """Without one nothing is ever divided."""
     with pytest.raises(ValidationError, match="unload_children: "):
         PolicySpec.model_validate({"name": "p", "selector": "best", "unload_children": True})
-
-
-def test_without_shedding_there_is_no_destination_to_choose(tmp_path: Path) -> None:
-    """A policy that the modular manager's keys leave without shedder can be built."""
-    assert not _built(_spec(tmp_path, "loadBalancerSheddingEnabled=false")).destination_first
 
 
 @pytest.mark.parametrize(("lines", "child"), [((), "least-long-term-message-rate"), ((EXTENSIBLE, TRANSFER), None)])

@@ -17,7 +17,6 @@ from lookup.settings.pulsar_keys import KEYS, LOAD_MANAGER_KEYS
 from lookup.settings.releases import RELEASES
 
 _IMPL = "org.apache.pulsar.broker.loadbalance.impl."
-_EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
 _SHEDDING, _PERCENT = "loadBalancerSheddingEnabled", "loadBalancerBrokerOverloadedThresholdPercentage"
 _SHEDDER, _UNIFORM = "loadBalancerLoadSheddingStrategy", f"{_IMPL}UniformLoadShedder"
 

@@ -138,15 +138,6 @@ def test_entries_of_lists_are_written_into_a_file(name: str, end: str) -> None:
     assert problem.endswith(end)
 
 
-def test_a_misspelt_flag_is_a_mistake() -> None:
-    """A flag that names no setting is told like a variable."""
-    values, (problem,) = _flags({"verdict.margn": 1})
-
-    assert values == {}
-    assert problem.startswith("command line: ")
-    assert problem.endswith("verdict.margn; did you mean 'margin'?")
-
-
 def test_a_flag_that_was_not_given_sets_nothing() -> None:
     """None stands for a flag that was left out."""
     assert _flags({"inputs.lookups": None}) == ({}, [])

@@ -15,45 +15,6 @@ _MARGN = "command line there is no setting verdict.margn; did you mean 'margin'?
 _VARIABLE = "environment variable LOOKUP_EVALUATION__TICK_S"
 
 
-def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
-    """Incumbent and policies are all that must be said."""
-    settings = evaluation(tmp_path)
-
-    assert settings.evaluation.model_dump() == {
-        "incumbent": "stock",
-        "owner_loss": "next-lookup",
-        "load": "simulated",
-        "load_reports": "instant",
-        "tick_s": 60,
-        "session_s": 60,
-        "balance_s": 3600,
-        "warmup_s": 0,
-        "scored_from": None,
-        "since": None,
-        "until": None,
-        "seeds": 7,
-        "draw": 0,
-        "default_bundles": 4,
-        "reconnect_s": 30,
-        "window_s": 3600,
-        "overload_threshold": 0.85,
-        "bytes_per_weight": None,
-        "max_quarantine_ratio": 0.01,
-        "slice_rows": 4_000_000,
-    }
-    assert settings.verdict.model_dump() == {
-        "primary": None,
-        "margin": 0.01,
-        "margins": {},
-        "guard_margin": 0.0001,
-        "require_decision": False,
-        "accept_placement": False,
-        "block_s": 3600,
-        "min_units": 8,
-        "min_events": 5,
-    }
-
-
 def test_flags_win_over_variables_over_the_file(tmp_path: Path) -> None:
     """Of three sources for one value the flag counts, of two the variable."""
     path = write(tmp_path, "e.toml", "[verdict]\nmin_units = 1\nmin_events = 1\nblock_s = 1\n" + MINIMAL)
@@ -62,14 +23,6 @@ def test_flags_win_over_variables_over_the_file(tmp_path: Path) -> None:
     verdict = load_evaluation(path, {"verdict.min_units": 3}, variables).verdict
 
     assert (verdict.min_units, verdict.min_events, verdict.block_s) == (3, 2, 1)
-
-
-@pytest.mark.parametrize(("text", "expected"), [("3", 3), ("[3]", (3,))])
-def test_a_variable_gives_seeds_as_a_number_or_a_list(tmp_path: Path, text: str, expected: object) -> None:
-    """As in a file: a number of them, or which."""
-    path = write(tmp_path, "e.toml", MINIMAL)
-
-    assert load_evaluation(path, {}, {"LOOKUP_EVALUATION__SEEDS": text}).evaluation.seeds == expected
 
 
 def test_a_value_knows_its_source(tmp_path: Path) -> None:
@@ -116,16 +69,6 @@ def test_paths_of_a_file_start_from_its_folder(tmp_path: Path, monkeypatch: pyte
     inputs = load_evaluation(path, {"inputs.loads": "y"}, {"LOOKUP_INPUTS__BUNDLES": "z"}).inputs
 
     assert (inputs.lookups, inputs.loads, inputs.bundles) == tuple(f"{tmp_path}/{name}" for name in "lyz")
-
-
-def test_a_topology_file_is_overridden_key_by_key(tmp_path: Path) -> None:
-    """What the evaluation says of the topology itself counts, the rest comes from the file it names."""
-    write(tmp_path, "t.toml", "distance_ms = { rack = 0.5, zone = 2.0 }\nprice_per_gb = { zone = 0.3 }")
-
-    settings = evaluation(tmp_path, '[topology]\nfile = "t.toml"\ndistance_ms = { zone = 3.0 }')
-
-    assert settings.topology.distance_ms == {"rack": 0.5, "zone": 3.0}
-    assert settings.topology.price_per_gb == {"zone": 0.3}
 
 
 def test_the_topology_file_that_is_named_last_counts(tmp_path: Path) -> None:
@@ -192,17 +135,6 @@ def test_all_mistakes_of_all_sources_are_told_together(tmp_path: Path) -> None:
     ]
 
 
-def test_an_unknown_key_hides_no_other_mistake(tmp_path: Path) -> None:
-    """What holds within and between tables is checked as if unknown keys were not there."""
-    text = MINIMAL.replace('"stock"\n\n', '"stok"\nsession_s = 90\ntik_s = 3\n')
-
-    assert places(write(tmp_path, "e.toml", text)) == [
-        "e.toml evaluation.tik_s",
-        "e.toml evaluation.session_s",
-        "e.toml evaluation.incumbent",
-    ]
-
-
 def test_a_mistake_in_a_table_hides_no_other_between_tables(tmp_path: Path) -> None:
     """What two tables say is compared wherever both say it, whatever is wrong beside it."""
     text = """
@@ -266,22 +198,6 @@ def test_the_right_part_of_a_wrong_table_is_found(tmp_path: Path) -> None:
     assert findings.sound["clients"] == ()
 
 
-@pytest.mark.parametrize(
-    ("line", "place"),
-    [
-        ("x = 1", "x: "),
-        ("brokers = [3]", "brokers[0]: "),
-        ("clients = [{ match = {}, properties = { a = 'b' } }]", "clients[0].match: "),
-        ("topology = { price_per_gb = 3 }", "topology.price_per_gb: "),
-    ],
-)
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, line: str, place: str) -> None:
-    """At any depth a mistake names file and key path."""
-    (mistake,) = mistakes(write(tmp_path, "e.toml", line + "\n" + MINIMAL))
-
-    assert mistake.startswith(f"e.toml: {place}")
-
-
 @pytest.mark.parametrize("policies", ["", "policies = []", "policies = 3", 'policies = ["no.toml"]', "policies = [3]"])
 def test_an_evaluation_without_policies_is_refused(tmp_path: Path, policies: str) -> None:
     """However the policies are missing, it is one sentence."""
@@ -310,18 +226,6 @@ def test_policies_are_a_list_of_tables(tmp_path: Path) -> None:
     (mistake,) = mistakes(write(tmp_path, "e.toml", text))
     assert mistake.startswith("e.toml: policies: ")
     assert mistake.endswith("not {'name': 'x', 'selector': 'best'}")
-
-
-def test_right_tables_are_found_beside_wrong_ones(tmp_path: Path) -> None:
-    """Whoever has more to check, the registry of parts above all, gets the tables that are right."""
-    path = write(tmp_path, "e.toml", "inputs = 3\n" + MINIMAL)
-
-    findings = examine_settings(EvaluationFile, path, environ={})
-
-    assert findings.settings is None
-    assert findings.problems == (f"{path}: inputs: should be a table, not 3",)
-    assert [policy.name for policy in findings.sound["policies"]] == ["stock"]
-    assert "inputs" not in findings.sound
 
 
 def test_a_table_that_names_a_bad_file_is_not_used(tmp_path: Path) -> None:
@@ -375,3 +279,15 @@ def test_what_a_table_finds_wrong_is_told_with_what_set_it(tmp_path: Path) -> No
         "command line topology.levels",
         "environment variable LOOKUP_EVALUATION__SESSION_S evaluation.session_s",
     ]
+
+
+def test_right_tables_are_found_beside_wrong_ones(tmp_path: Path) -> None:
+    """Whoever has more to check, the registry of parts above all, gets the tables that are right."""
+    path = write(tmp_path, "e.toml", "inputs = 3\n" + MINIMAL)
+
+    findings = examine_settings(EvaluationFile, path, environ={})
+
+    assert findings.settings is None
+    assert findings.problems == (f"{path}: inputs: should be a table, not 3",)
+    assert [policy.name for policy in findings.sound["policies"]] == ["stock"]
+    assert "inputs" not in findings.sound

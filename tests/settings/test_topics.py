@@ -34,16 +34,6 @@ def test_a_file_is_read_with_its_paths(tmp_path: Path) -> None:
     assert found.allowed_label_keys == ("env",)
 
 
-def test_flags_count_over_variables_over_the_file(tmp_path: Path) -> None:
-    """Each layer shows through where those above it say nothing."""
-    path = write(tmp_path, "topics.toml", '[topics]\npattern_max_length = 60\nlister = "indexed"')
-    variables = {"LOOKUP_TOPICS__PATTERN_MAX_LENGTH": "70", "LOOKUP_TOPICS__MAX_PROPERTIES": "7"}
-
-    found = load_topics(path, {"topics.max_properties": 9, "topics.catalog": None}, variables).topics
-
-    assert (found.max_properties, found.pattern_max_length, found.lister.use) == (9, 70, "indexed")
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

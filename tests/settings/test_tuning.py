@@ -24,14 +24,6 @@ def _space(x: Any) -> dict[str, Any]:
     return {"name": "a", "vary": {"x": x}}
 
 
-def test_the_least_search_has_every_default() -> None:
-    """A few minutes of work, a third of the log sealed."""
-    tune = load_tuning(_search()).tune
-
-    assert (tune.candidates, tune.replicates, tune.finalists, tune.holdout) == (64, 2, 3, 0.3)
-    assert (tune.objectives, tune.prices, tune.limits, tune.minutes) == (None, None, {}, None)
-
-
 def test_paths_start_from_the_file(tmp_path: Path) -> None:
     """The evaluation, and spaces in files of their own beside those that ship."""
     write(tmp_path, "mine.toml", 'name = "mine"\n[vary]\n"shedder.history" = {}\n')
