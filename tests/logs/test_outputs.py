@@ -155,19 +155,6 @@ def test_a_failure_removes_the_draft(tmp_path: Path, error: type[BaseException])
     assert _files(tmp_path) == {"o/report.md": "old"}
 
 
-def test_force_replaces_what_a_run_may_leave(tmp_path: Path) -> None:
-    """Earlier results go even where the run leaves none of that name; files of others stay."""
-    owners = tmp_path / "o" / "owners"
-    owners.mkdir(parents=True)
-    for path in (owners / "old.parquet", tmp_path / "o" / "report.md", tmp_path / "o" / "mine.txt"):
-        path.write_text("old")
-
-    with draft(str(tmp_path / "o"), NAMES, force=True) as target:
-        target.write("report.md", b"new")
-
-    assert _files(tmp_path) == {"o/mine.txt": "old", "o/report.md": "new"}
-
-
 def test_an_empty_folder_is_used(tmp_path: Path) -> None:
     """An empty folder needs no force; a trailing slash makes no difference."""
     (tmp_path / "o").mkdir()

@@ -20,9 +20,10 @@ from lookup.logs.recognising import Recognised, recognise
 from lookup.logs.sources import last_lines, open_lines
 from lookup.model.documents import Row, Unreadable, toml_table
 
-_TOPIC = "persistent://t/ns/orders"
+_TOPIC, _BUNDLE = "persistent://t/ns/orders", "t/ns/0x00000000_0x40000000"
 _ASKED, _ANSWERED = f"[{_TOPIC}] Received Lookup from /10.1.2.3:51234 for 7", f"[{_TOPIC}] Lookup result Optional.empty"
 _CONNECTED = f"[{_TOPIC}] Lookup result Optional[LookupResult(lookupData=LookupData{{brokerUrl=pulsar://b1:6650}})]"
+_OWNED = f"2026-01-31T12:00:00,250+0000 [main] INFO  {{}} - Trying to acquire ownership of {_BUNDLE}\n"
 _NCSA = '10.1.0.7 - - [31/Jan/2026:12:00:00 +0000] "GET {} HTTP/1.1" 200 93 "-" "curl/8"{}\n'
 
 
@@ -192,17 +193,6 @@ def test_a_file_of_which_the_reader_finds_nothing_may_be_of_another_kind(tmp_pat
         recognise(str(tmp_path), load_plugins())
 
 
-def test_a_complete_topic_is_taken_apart(tmp_path: Path) -> None:
-    """What was one column becomes the same topic again."""
-    mapping = _recognised(tmp_path, _LOGS["full topics, quoted"][0]).mapping
-    reader = reader_of(load_plugins(), toml_table(mapping), "mapping")
-
-    (row,) = reader.parse(open_lines(str(tmp_path / "x.log")), "x.log")
-
-    assert isinstance(row, Row)
-    assert (row.values["topic"], row.values["client"]) == (_TOPIC, "10.0.0.1")
-
-
 def test_of_several_readers_the_one_that_finds_most_is_taken(tmp_path: Path) -> None:
     """The log of a broker has lines of its web server too; its owners, brokers and their ids are known."""
     answer = f"[{_TOPIC}] Lookup result Optional[LookupResult [type=BrokerUrl, lookupData=LookupData{{"
@@ -309,6 +299,16 @@ def test_a_table_needs_no_mapping(tmp_path: Path) -> None:
         (_dated("Selected new owner broker: b1:8080 for bundle: t/ns/0x00000000_0x10000000."), "no lookup .* DEBUG"),
         (_json("Started").replace("{}", json.dumps({"topic": _TOPIC})) * 30, "no lookup .* 30 lines; .* DEBUG"),
         (f"ts,topic\n2026-01-31T12:00:00Z,{_TOPIC}\nyesterday,{_TOPIC}\n", "CSV .* 1 line of 3 cannot"),
+        # All lookups of days without a time would come at midnight.
+        ("date,topic\n" + f"2026-01-31,{_TOPIC}\n" * 3, "none of its columns holds times"),
+        ("day;what\n" + f"20260131;{_TOPIC}\n" * 3, "none of its columns holds times"),
+        # Bundles, and topics in other lines of Pulsar's, would be taken for what was looked up.
+        (_OWNED.format("org.apache.pulsar.broker.X") * 9, "no lookup .* 9 lines"),
+        (_OWNED.format("o.a.p.b.X") * 9, "no lookup .* 9 lines"),
+        (
+            "time,uri\n" + "2026-01-31T12:00:00Z,/lookup/v2/topic/persistent/t/ns\n" * 30,
+            "30 lines of 31 .* path 'persistent/t/ns'",
+        ),
     ],
 )
 def test_what_is_not_recognised_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
@@ -320,13 +320,6 @@ def test_what_is_not_recognised_is_a_sentence(tmp_path: Path, text: str, sentenc
 def _rows(found: Recognised, path: Path) -> list[Any]:
     reader = reader_of(load_plugins(), toml_table(found.mapping), "mapping")
     return list(reader.parse(open_lines(str(path)), str(path)))
-
-
-@pytest.mark.parametrize(("header", "row"), [("date,topic", "2026-01-31,{}"), ("day;what", "20260131;{}")])
-def test_days_without_a_time_are_refused(tmp_path: Path, header: str, row: str) -> None:
-    """All lookups would come at midnight."""
-    with pytest.raises(InputError, match="none of its columns holds times"):
-        _recognised(tmp_path, f"{header}\n" + f"{row.format(_TOPIC)}\n" * 3)
 
 
 @pytest.mark.parametrize(
@@ -346,19 +339,10 @@ def test_a_server_of_its_own_is_no_client(tmp_path: Path, columns: Sequence[str]
     assert found.first["client"] == expected
 
 
-def test_one_short_name_makes_no_paths_of_all_names(tmp_path: Path) -> None:
-    """Whole names stay whole; the odd one goes to quarantine."""
-    lines = [f"1769860800,{_TOPIC}-{number}" for number in range(30)]
-
-    found = _recognised(tmp_path, "\n".join(["time,topic", "1769860799,orders", *lines]) + "\n")
-
-    odd, first, *_ = _rows(found, tmp_path / "x.log")
-    assert (type(odd), first.values["topic"]) == (Unreadable, f"{_TOPIC}-0") or found.first["topic"] == f"{_TOPIC}-0"
-
-
-def test_one_short_name_makes_no_paths_of_names_without_domain(tmp_path: Path) -> None:
-    """It goes to quarantine, as among names with one."""
-    lines = [f"1769860800,t/ns/orders-{number}" for number in range(30)]
+@pytest.mark.parametrize("whole", [_TOPIC, "t/ns/orders"])
+def test_one_short_name_makes_no_paths_of_all_names(tmp_path: Path, whole: str) -> None:
+    """Whole names stay whole, with a domain or without; the odd one goes to quarantine."""
+    lines = [f"1769860800,{whole}-{number}" for number in range(30)]
 
     found = _recognised(tmp_path, "\n".join(["time,topic", "1769860799,orders", *lines]) + "\n")
 
@@ -400,27 +384,6 @@ def test_a_load_balancer_is_no_broker(tmp_path: Path) -> None:
     server, broker = (_recognised(tmp_path, f"time,{name},topic\n" + "".join(rows)) for name in ("server", "broker"))
 
     assert (server.brokers, broker.brokers) == ([], ["lb-1.example"])
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "org.apache.pulsar.broker.X - Trying to acquire ownership of t/ns/0x00000000_0x40000000",
-        "o.a.p.b.X - Trying to acquire ownership of t/ns/0x00000000_0x40000000",
-    ],
-)
-def test_a_log_of_pulsar_is_no_table_with_blanks(tmp_path: Path, message: str) -> None:
-    """Bundles, and topics in other lines, would be taken for what was looked up."""
-    line = f"2026-01-31T12:00:00,250+0000 [main] INFO  {message}\n"
-
-    with pytest.raises(InputError, match=r"no lookup .* 9 lines"):
-        _recognised(tmp_path, line * 9)
-
-
-def test_requests_that_cannot_be_read_are_said_with_the_reason(tmp_path: Path) -> None:
-    """Not that columns were missing."""
-    with pytest.raises(InputError, match=r"30 lines of 31 .* path 'persistent/t/ns'"):
-        _recognised(tmp_path, "time,uri\n" + "2026-01-31T12:00:00Z,/lookup/v2/topic/persistent/t/ns\n" * 30)
 
 
 @pytest.mark.parametrize("name", ["haproxy", "aws-load-balancer"])
@@ -492,15 +455,6 @@ def test_files_without_records_are_named(tmp_path: Path) -> None:
     found = recognise(str(tmp_path), load_plugins())
 
     assert found.notes[0].startswith(f"nothing is read of {tmp_path}/a.txt: ")
-
-
-def test_logs_of_brokers_and_of_clients_are_of_two_kinds(tmp_path: Path) -> None:
-    """One of them would be passed over."""
-    for name, kind in (("broker.log", "broker"), ("client.log", "client")):
-        (tmp_path / name).write_text(_LOGS[kind][0])
-
-    with pytest.raises(InputError, match=r"client\.log: is of another kind"):
-        recognise(str(tmp_path), load_plugins())
 
 
 def test_the_day_of_a_clock_is_noted(tmp_path: Path) -> None:

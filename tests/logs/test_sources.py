@@ -54,11 +54,6 @@ def test_the_path_of_a_store_is_a_name_and_nothing_else(path: str, sentence: str
     assert "hidden" not in str(caught.value)
 
 
-def test_a_directory_holds_all_files_below_it(logs: Path) -> None:
-    """Files come sorted; what Spark would not read is left out."""
-    assert _names(logs, "") == ["a.log", "b.log", "deep/c.log.gz"]
-
-
 def test_an_empty_source_is_not_the_working_folder() -> None:
     """A variable of a shell that is not set would read whatever lies there."""
     with pytest.raises(InputError, match=r"^source '' is empty"):

@@ -51,13 +51,6 @@ def test_no_line_is_too_strange(lines: list[str]) -> None:
         assert numbers == sorted({*numbers})
 
 
-def test_events_of_one_line_have_numbers_of_their_own() -> None:
-    """A later line has its own number again, once it is past those of the events before it."""
-    numbered = list(_read({"records": [{"log": _LINE}] * 3}, "b", "c", "d"))
-    assert [number for number, _ in numbered] == [1, 2, 3, 4, 5, 6]
-    assert list(_read("a", {"message": _LINE}, "c")) == [(1, "a"), (2, _LINE), (3, "c")]
-
-
 @pytest.mark.parametrize(
     ("wrapped", "clock"),
     [
@@ -127,15 +120,6 @@ def test_phrases_are_counted_before_anything_is_opened() -> None:
 
     assert len(list(events)) >= 3
     assert (events.requests, events.answers) == (3, 2)
-
-
-def test_a_text_that_an_envelope_repeats_is_one() -> None:
-    """Under another key, with or without its time; texts that differ are several, though they stand on one line."""
-    repeated = _read({"message": _ASKED, "event": {"original": _LINE}, "@timestamp": "2024-03-25T13:19:09Z"})
-    several = _read([{"message": _LINE}, {"message": _LINE.replace("for 0", "for 1")}])
-
-    assert [len(list(events)) for events in (repeated, several)] == [1, 2]
-    assert (repeated.requests, several.requests) == (1, 2)
 
 
 def test_documents_may_be_spread_over_lines() -> None:

@@ -23,14 +23,6 @@ from tests.programs import Elsewhere, written
 # One seed, one log
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_same_seed_same_table(sample: Path, tmp_path: Path, name: str) -> None:
-    """The same settings give equal tables."""
-    again = Path(generate(SMALL, tmp_path / "again").output)
-
-    assert read(sample, name).equals(read(again, name))
-
-
 def test_same_seed_same_files(sample: Path, tmp_path: Path) -> None:
     """The same settings give the same files, byte for byte."""
     again = Path(generate(SMALL, tmp_path / "again").output)

@@ -207,20 +207,6 @@ def test_every_request_becomes_exactly_one_lookup(events: list[tuple[bool, str, 
     assert set(asked) <= {row.line for row in rows}
 
 
-@pytest.mark.parametrize("host", ["[fd00:10::a0]", "[::1]", "[fe80::1%2]", "10.0.0.1"])
-def test_brokers_and_clients_may_have_addresses_of_ipv6(host: str) -> None:
-    """Brackets around an address are not those of the record: each broker is one, with its port."""
-    result = f"Optional[LookupResult [type=BrokerUrl, lookupData=LookupData{{brokerUrl=pulsar://{host}:6650, x=y}}]]"
-    values = one_row(
-        PulsarBrokerReader(broker=f"{host}:8080"),
-        _line(f"[{_TOPIC}] Received Lookup from /{host}:51234 for 7"),
-        _line(f"[{_TOPIC}] Lookup result {result}", second=1),
-    )
-
-    assert (values["broker"], values["asked_broker"]) == (f"{host}:8080", f"{host}:8080")
-    assert values["client"] == host.strip("[]")
-
-
 @pytest.mark.parametrize("name", ["[fd00::a1]", "fd00::a1"])
 def test_a_file_may_be_named_after_an_address_of_ipv6(name: str) -> None:
     """Its id has brackets and the port of the web server."""
@@ -245,17 +231,6 @@ def test_a_log_in_another_order_gives_the_same_lookups(how: str) -> None:
     assert [(row["client"], row["broker"]) for row in rows] == [(f"10.0.0.{n}", f"b{n}:8080") for n in range(20)]
 
 
-@pytest.mark.parametrize(
-    "prefix",
-    ["[pod/broker-0/pulsar-broker] ", "broker-0 pulsar-broker ", "broker-0  | ", "Jan 31 12:00:07 host pulsar[7]: "],
-)
-def test_what_collectors_write_before_a_line_is_passed_over(prefix: str) -> None:
-    """Of kubectl, stern, docker and a system's journal; the time is that of the log."""
-    line = prefix + _line(f"[{_TOPIC}] Received Lookup from /10.1.2.3:51234 for 7")
-
-    assert one_row(PulsarBrokerReader(), line) == {"ts": _TS, "topic": _TOPIC, "client": "10.1.2.3"}
-
-
 def _events(*times: int) -> list[LogEntry]:
     return [LogEntry(number, "", ts) for number, ts in enumerate(times)]
 
@@ -277,14 +252,6 @@ def test_threads_that_write_late_are_left_as_they_are() -> None:
     events = _events(*(10_000 * number - 25_000 * (number % 3 == 2) for number in range(3_000)))
 
     assert list(in_order(events)) == events
-
-
-def test_files_that_were_joined_are_left_as_they_are() -> None:
-    """One step back is no reason to hold a log in memory."""
-    events = _events(*range(500 * _S, 1_000 * _S, _S), *range(0, 500 * _S, _S))
-    first = [*events[:490], *events[500:505]]
-
-    assert list(in_order(first)) == first
 
 
 def test_events_in_no_order_are_sorted() -> None:

@@ -9,23 +9,6 @@ from tests.logs.readers.lines import one_row, read_lines
 _TOPIC = "persistent://public/default/t-partition-3"
 
 
-def test_an_answer_is_a_lookup() -> None:
-    """Topic, broker and both ends of the connection are read; a redirect would look the same, so nobody knows."""
-    line = (
-        "2026-01-31 12:00:00.250 INFO  [140:7] BinaryProtoLookupService:85 | Lookup response for "
-        f"{_TOPIC}, lookup-broker-url pulsar://b2:6650, from [10.1.2.3:51234 -> b1:6650]"
-    )
-    assert one_row(CppClientReader(properties={"rack": "a"}), line) == {
-        "ts": 1769860800250000,
-        "topic": _TOPIC,
-        "client": "10.1.2.3",
-        "properties": {"rack": "a"},
-        "asked_broker": "b1:8080",
-        "broker": "b2:8080",
-        "result": "unknown",
-    }
-
-
 def test_a_failure_is_a_lookup_that_failed() -> None:
     """`Lookup failed for T, result R` is demand without an answer; the zone of the log is a parameter."""
     line = f"2026-01-31 13:00:00.250 ERROR [140:7] ClientImpl:1 | Lookup failed for {_TOPIC}, result ConnectError"

@@ -27,12 +27,6 @@ def _one(reader: DelimitedReader, *lines: str) -> dict[str, Any]:
     return dict(row.values)
 
 
-def test_a_header_names_the_columns() -> None:
-    """Columns are found by the header's names, whatever their order."""
-    reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME)
-    assert _one(reader, "page,time", "home,7") == {"topic": "persistent://t/ns/home", "ts": 7_000_000}
-
-
 def test_columns_may_be_named_by_the_mapping() -> None:
     """Without a header the mapping's names hold from the first line on."""
     reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME, header=False, columns=("time", "page"), delimiter="|")
@@ -176,16 +170,6 @@ def test_a_line_that_cannot_be_used_is_reported(line: str, reason: str) -> None:
     assert isinstance(bad, Unreadable)
     assert (bad.line, bad.text, bad.reason.startswith(reason)) == (2, line, True)
     assert isinstance(good, Row)
-
-
-def test_a_header_that_lacks_a_column_is_reported() -> None:
-    """The header's line says which column is missing and which there are."""
-    first, second = _read(DelimitedReader(topic=_TOPIC, timestamp=_TIME), "time,url", "7,home")
-
-    assert isinstance(first, Unreadable)
-    assert "no column 'page'" in first.reason
-    assert isinstance(second, Unreadable)
-    assert "no column 'page'" in second.reason
 
 
 @pytest.mark.parametrize(

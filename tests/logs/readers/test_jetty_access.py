@@ -26,12 +26,6 @@ def _ncsa(request: str, status: int = 200) -> str:
     return f'172.17.0.1 - - [07/Nov/2018:12:27:31 +0000] "{request} HTTP/1.1" {status} 93 "-" "Pulsar-Java-v4.0.1" 17'
 
 
-@pytest.mark.parametrize("prefix", ["", "12:27:31.643 [pulsar-web-53-28] INFO  org.eclipse.jetty.server.RequestLog - "])
-def test_a_lookup_is_read_with_and_without_prefix(prefix: str) -> None:
-    """Time, client, topic, result and latency come from NCSA's extended form, whatever stands before it."""
-    assert one_row(JettyAccessReader(), prefix + _ncsa(f"GET {_PATH}")) == _EXPECTED
-
-
 @pytest.mark.parametrize(("status", "result"), [(200, "connect"), (307, "redirect"), (404, "failed"), (503, "failed")])
 def test_the_status_is_the_result(status: int, result: str) -> None:
     """200 connects, 307 redirects, everything else failed."""

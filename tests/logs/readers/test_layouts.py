@@ -15,22 +15,6 @@ def _event(line: str, source: str = "broker.log", **origin: str) -> LogEvent | N
     return LineLayout(LogOrigin(**origin), source).read(line)  # type: ignore[arg-type]  texts only
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "2023-09-20T08:27:32,188+0000 [pool-1] INFO  a.b.Logger - hello",
-        "pulsar-broker 2023-09-20T08:27:32,188+0000 [pool-1] INFO  a.b.Logger - hello",
-        "2023-09-20 10:27:33.999 | 2023-09-20T08:27:32,188+0000 [pool-1] INFO  a.b.Logger - hello",
-        "2023-09-20 08:27:32.188 [pool-1] WARN  a.b.Logger - hello",
-        "2023-09-20T08:27:32,188 - INFO  - [pool-1:a.b.Logger] - hello",
-        "2023-09-20 08:27:32,188 | WARN  | [pool-1] | hello | a.b.Logger (Logger.java:7)",
-    ],
-)
-def test_every_layout_has_time_and_message(line: str) -> None:
-    """Text layouts with and without a container's prefix mean the same event."""
-    assert _event(line) == LogEvent(_TS, "hello")
-
-
 def test_json_events_bring_their_context() -> None:
     """Message and attributes come from the fields of an event of JSON, and its time with all digits."""
     record = {"@timestamp": "2023-09-20T08:27:32.188Z", "message": "hello", "contextMap": {"topic": "x"}}

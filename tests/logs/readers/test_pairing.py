@@ -15,27 +15,6 @@ def _row(line: int, second: int, topic: str = "x", **values: str) -> Row:
     return Row("lookups", line, {"ts": second * _SECOND, "topic": topic, **values})
 
 
-def test_an_answer_completes_the_oldest_request_of_its_topic() -> None:
-    """The request keeps its line, time and client; the answer adds broker, result and latency."""
-    pairing = Pairing()
-    pairing.ask(_row(1, 1, client="c1"))
-    pairing.ask(_row(2, 2, client="c2"))
-    pairing.answer(_row(3, 3, broker="b1"))
-
-    first, second = pairing.ready()
-    assert first == Row(
-        "lookups", 1, {"ts": _SECOND, "topic": "x", "client": "c1", "broker": "b1", "latency_ms": 2000.0}
-    )
-    assert second == _row(2, 2, client="c2")
-
-
-def test_an_answer_without_request_is_a_row_of_its_own() -> None:
-    """Where the request was not logged, the answer stands for the lookup."""
-    pairing = Pairing()
-    pairing.answer(_row(3, 3, broker="b1"))
-    assert list(pairing.ready()) == [_row(3, 3, broker="b1")]
-
-
 def test_rows_wait_behind_an_open_request_for_half_a_minute() -> None:
     """Later rows are held back until the request has its answer or nobody can expect one."""
     pairing = Pairing()

@@ -12,7 +12,7 @@ from lookup.errors import InputError, InvalidNameError
 from lookup.logs.readers import SystemTopicsReader
 from lookup.logs.readers.system_topics import OwnershipChanges, bundle_rows, load_row
 from lookup.model.documents import Row, Unreadable
-from tests.logs.readers.lines import one_row, read_lines
+from tests.logs.readers.lines import read_lines
 
 _STATES = "persistent://pulsar/system/loadbalancer-service-unit-state"
 _LOADS = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
@@ -23,14 +23,6 @@ _LEFT, _RIGHT = "0x00000000_0x40000000", "0x40000000_0x80000000"
 
 def _line(value: object, *, topic: str = _STATES, key: object = _BUNDLE, **rest: Any) -> str:
     return json.dumps({"topic": topic, "key": key, "publish_time_ms": 5, "message_id": "0:1:-1", "value": value} | rest)
-
-
-def test_a_row_has_the_time_at_which_its_message_was_published() -> None:
-    """In µs, as all times in tables."""
-    line = _line({"state": "Owned", "dstBroker": "b1:8080", "versionId": 1})
-    assert one_row(SystemTopicsReader(), line) == {
-        "ts": 5_000, "bundle": _BUNDLE, "event": "owned", "broker": "b1:8080",
-    }  # fmt: skip
 
 
 def test_tombstones_and_other_topics_are_passed_over() -> None:
@@ -73,28 +65,10 @@ def _changes(*records: ServiceUnitStateData | None, bundle: str = _BUNDLE) -> li
     return [(row["event"], row.get("broker")) for row in rows if row is not None]
 
 
-def test_an_assignment_is_one_change() -> None:
-    """The record Owned says it; Assigning changes nothing yet."""
-    assert _changes(_data(_S.ASSIGNING, "b1"), _data(_S.OWNED, "b1", version_id=2)) == [("owned", "b1")]
-
-
 def test_a_record_that_the_channel_rejects_changes_nothing() -> None:
     """Of two assignments at the same time the first holds."""
     late = (_data(_S.ASSIGNING, "b2"), _data(_S.OWNED, "b2", version_id=2))
     assert _changes(_data(_S.ASSIGNING, "b1"), *late, _data(_S.OWNED, "b1", version_id=2)) == [("owned", "b1")]
-
-
-def test_an_unload_is_one_change_and_a_transfer_two() -> None:
-    """A bundle has lost its owner when the release begins."""
-    owned = _data(_S.OWNED, "b1")
-    unload = (_data(_S.RELEASING, None, "b1", version_id=2), _data(_S.FREE, None, "b1", version_id=3))
-    transfer = (
-        _data(_S.RELEASING, "b2", "b1", version_id=2), _data(_S.ASSIGNING, "b2", "b1", version_id=3),
-        _data(_S.OWNED, "b2", "b1", version_id=4),
-    )  # fmt: skip
-
-    assert _changes(owned, *unload, None) == [("owned", "b1"), ("unloaded", "b1")]
-    assert _changes(owned, *transfer) == [("owned", "b1"), ("unloaded", "b1"), ("owned", "b2")]
 
 
 def test_an_override_names_the_new_owner_at_once() -> None:
