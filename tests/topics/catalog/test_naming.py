@@ -8,13 +8,11 @@ from lookup.errors import ArgumentError
 from lookup.topics.catalog.naming import (
     is_system_topic,
     names_of,
-    namespace_of,
     partition_number,
     prefixes_of,
     schemes_of,
     without_partition,
     without_scheme,
-    without_system_topics,
 )
 from tests.topics.catalogs import topic
 
@@ -64,15 +62,6 @@ def test_an_unknown_mode_is_refused() -> None:
         schemes_of("ALL")  # type: ignore[arg-type]  # from a client
 
 
-@pytest.mark.parametrize(
-    ("name", "namespace"),
-    [("persistent://t/ns/x", "t/ns"), ("non-persistent://t/ns/a/b", "t/ns"), ("persistent://t", "t"), ("x", "")],
-)
-def test_the_namespace_of_any_text_can_be_asked(name: str, namespace: str) -> None:
-    """A text that is no name has something that is no namespace."""
-    assert namespace_of(name) == namespace
-
-
 @pytest.mark.parametrize(("local", "number"), [("x-partition-12", 12), ("x", None), ("x-partition-01", None)])
 def test_partitions_have_numbers(local: str, number: int | None) -> None:
     """Only as Pulsar writes them."""
@@ -118,10 +107,3 @@ def test_these_are_pulsar_s(name: str) -> None:
 def test_these_are_users(name: str) -> None:
     """Two underscores make no system topic, nor does a name that only resembles one."""
     assert not is_system_topic(name)
-
-
-def test_a_list_keeps_its_order_without_them() -> None:
-    """The others stand as they stood."""
-    names = [f"persistent://public/default/{name}" for name in ("z", "__change_events", "a")]
-
-    assert without_system_topics(names) == [names[0], names[2]]

@@ -6,18 +6,17 @@ from typing import Literal
 
 import pytest
 
-from lookup.errors import ArgumentError, NotFoundError, StateError
+from lookup.errors import ArgumentError, NotFoundError
 from lookup.topics.catalog.operations import (
     LABELS,
     PROPERTIES,
     CatalogOperation,
-    DeleteNamespace,
     GetPairs,
     RemovePairs,
     SetPairs,
     apply,
 )
-from tests.topics.filled import HERE, catalog_of, name_of
+from tests.topics.filled import catalog_of, name_of
 
 _TOPIC = name_of("orders")
 
@@ -36,16 +35,6 @@ def test_pairs_are_added_read_and_removed(kind: Literal["labels", "properties"])
     apply(RemovePairs(kind, _TOPIC, everything=True), catalog)
     assert apply(GetPairs(kind, _TOPIC), catalog) == {}
     assert apply(GetPairs(other, _TOPIC), catalog) == {"a": "0"}
-
-
-def test_a_namespace_is_deleted() -> None:
-    """With its topics if the operation says so."""
-    catalog = catalog_of(_TOPIC)
-    with pytest.raises(StateError, match="is not empty"):
-        apply(DeleteNamespace(HERE), catalog)
-    apply(DeleteNamespace(HERE, force=True), catalog)
-
-    assert HERE not in catalog.namespaces()
 
 
 @pytest.mark.parametrize(

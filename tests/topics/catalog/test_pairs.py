@@ -52,14 +52,6 @@ def test_a_piece_that_is_no_pair_is_refused(text: str) -> None:
         dict(parse_each(text))
 
 
-def test_a_long_text_is_named_by_its_beginning() -> None:
-    """A mistake of a megabyte makes a short sentence."""
-    with pytest.raises(ArgumentError) as refused:
-        dict(parse_each("k" * 1_000_000))
-
-    assert len(str(refused.value)) < 200
-
-
 def test_keys_are_separated_by_commas() -> None:
     """PIP-451 writes them so; an empty one is refused."""
     assert parse_keys("k1, k2") == ("k1", "k2")

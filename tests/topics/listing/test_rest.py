@@ -109,14 +109,6 @@ def test_a_mistake_is_a_sentence(method: str, target: str, body: str | None, sai
     assert said in str(refused.value)
 
 
-def test_a_name_that_is_none_is_refused() -> None:
-    """Namespaces are read as everywhere else."""
-    with pytest.raises(InvalidNameError, match="'t/n s' is not of the form"):
-        parse_call("GET", "/admin/v2/persistent/t/n%20s")
-    with pytest.raises(InvalidNameError, match=r"'t/x/n' .* more than two parts"):
-        parse_call("GET", "/admin/v2/topics/t%2Fx/n")
-
-
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 _TOPICS = st.builds(
     "{}://t/ns/{}".format, st.sampled_from(["persistent", "non-persistent"]), _TEXT.filter(lambda text: text.strip("/"))

@@ -13,14 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError, ContractError, PatternError, PolicyError, PulsarLookupError, StateError
-from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Listing, Mode, TopicEntry
 from lookup.settings import ListingSection
 from lookup.topics.listing import ListAnswer, ListRequest, TopicList, TopicLister, topics_hash
-from lookup_policies.listers import Default, Indexed, PropertyFilter
+from lookup_policies.listers import Default, Indexed
 from tests.topics.catalogs import everything
 from tests.topics.filled import HERE, catalog_of, name_of
-from tests.topics.listers import Broken, Listed, Recording, Scripted
+from tests.topics.listers import Broken, Listed, Scripted
 
 _NAMES = ("orders-eu", "orders-us", "bills", "__change_events")
 _PARTITIONED = "orders-asia"
@@ -36,8 +35,35 @@ def _answer(request: ListRequest, limits: ListingSection | None = None) -> ListA
     return TopicLister(Default(), _catalog(), limits).answer(request)
 
 
-def _locals(answer: ListAnswer) -> list[str]:
-    return [name.rpartition("/")[2] for name in answer.topics]
+_PERSISTENT = ["bills", "orders-asia-partition-0", "orders-eu", "orders-us"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "limits", "wanted", "filtered"),
+    [
+        # The plain request gets every persistent topic of users, in the order of names.
+        ({}, {}, _PERSISTENT, False),
+        ({"include_system": True}, {}, ["__change_events", *_PERSISTENT], False),
+        ({"mode": "non-persistent"}, {}, ["fast"], False),
+        ({"mode": "all"}, {}, ["fast", *_PERSISTENT], False),
+        # A lister need not know the pattern, and cannot get round it; only a request without one asks for everything.
+        ({"pattern": "persistent://public/default/orders-.*a"}, {}, ["orders-asia-partition-0"], True),
+        ({"pattern": ""}, {}, [], True),
+        # One that is not applied is the client's business, even if it would not compile; the limit itself is permitted.
+        ({"pattern": "orders-(?=eu)"}, {"pattern_filtering": False}, _PERSISTENT, False),
+        ({"pattern": "orders-(?=eu)"}, {"pattern_max_length": 9}, _PERSISTENT, False),
+        ({"pattern": "." * 50}, {}, [], True),
+        ({"pattern": "." * 51}, {}, _PERSISTENT, False),
+    ],
+)
+def test_a_list_has_what_was_asked_for(
+    asked: dict[str, Any], limits: dict[str, Any], wanted: list[str], *, filtered: bool
+) -> None:
+    """By mode and pattern, and without system topics."""
+    answer = _answer(ListRequest(HERE, **asked), ListingSection(**limits))
+
+    assert [name.rpartition("/")[2] for name in answer.topics] == wanted
+    assert (answer.filtered, answer.changed) == (filtered, True)
 
 
 def _scripted(answer: Callable[[str], Any]) -> TopicLister:
@@ -87,82 +113,6 @@ def _forget(catalog: Any) -> None:
 # One request
 
 
-def test_a_listing_is_sorted_and_without_system_topics() -> None:
-    """The plain request gets every persistent topic of users."""
-    answer = _answer(ListRequest(HERE))
-
-    assert _locals(answer) == ["bills", "orders-asia-partition-0", "orders-eu", "orders-us"]
-    assert (answer.filtered, answer.changed) == (False, True)
-
-
-def test_system_topics_are_shown_on_request() -> None:
-    """The REST form asks for them."""
-    assert "__change_events" in _locals(_answer(ListRequest(HERE, include_system=True)))
-
-
-@pytest.mark.parametrize(
-    ("mode", "wanted"), [("non-persistent", ["fast"]), ("all", ["fast", "bills", "orders-eu", "orders-us"])]
-)
-def test_a_mode_chooses_the_domains(mode: Any, wanted: list[str]) -> None:
-    """Both domains come out in the order of names."""
-    answer = _answer(ListRequest(HERE, mode))
-
-    assert [local for local in _locals(answer) if "partition" not in local] == wanted
-
-
-def test_the_pattern_is_applied_to_what_a_lister_returns() -> None:
-    """A lister need not know the pattern, and cannot get round it."""
-    answer = _answer(ListRequest(HERE, pattern="persistent://public/default/orders-.*a"))
-
-    assert _locals(answer) == ["orders-asia-partition-0"]
-    assert answer.filtered
-
-
-@pytest.mark.parametrize("limits", [ListingSection(pattern_filtering=False), ListingSection(pattern_max_length=9)])
-def test_a_pattern_that_is_not_applied_is_the_client_s_business(limits: ListingSection) -> None:
-    """Everything is listed and `filtered` says that it is; even a pattern that would not compile is no mistake then."""
-    answer = _answer(ListRequest(HERE, pattern="orders-(?=eu)"), limits)
-
-    assert (len(answer.topics), answer.filtered) == (4, False)
-
-
-def test_an_empty_pattern_matches_no_name() -> None:
-    """Only a request without a pattern asks for everything."""
-    answer = _answer(ListRequest(HERE, pattern=""))
-
-    assert (answer.topics, answer.filtered) == ((), True)
-
-
-@pytest.mark.parametrize("lister", [Default(), PropertyFilter(), Indexed()])
-def test_no_properties_and_none_at_all_are_the_same(lister: Lister) -> None:
-    """PIP-452: if they are null or empty, nothing is filtered."""
-    at_work = TopicLister(lister, _catalog())
-
-    assert at_work.answer(ListRequest(HERE, properties=None)) == at_work.answer(ListRequest(HERE, properties={}))
-    assert len(at_work.answer(ListRequest(HERE, properties=None)).topics) == 4
-
-
-def test_a_pattern_of_the_greatest_length_is_applied() -> None:
-    """The limit itself is permitted."""
-    assert _answer(ListRequest(HERE, pattern="." * 50)).filtered
-    assert not _answer(ListRequest(HERE, pattern="." * 51)).filtered
-
-
-def test_a_pattern_that_cannot_be_compiled_is_refused() -> None:
-    """The sentence is that of the pattern."""
-    with pytest.raises(PatternError, match="the lookahead"):
-        _answer(ListRequest(HERE, pattern="(?=a)"))
-
-
-def test_a_list_the_client_has_is_not_sent_again() -> None:
-    """`changed` is false for exactly the hash of the list, and the hash comes along."""
-    known = _answer(ListRequest(HERE, pattern=".*orders.*"))
-
-    again = _answer(ListRequest(HERE, pattern=".*orders.*", topics_hash=known.topics_hash))
-
-    assert again == ListAnswer(TopicList(), known.topics_hash, filtered=True, changed=False)
-
-
 @pytest.mark.parametrize("has", [None, "", "00000000", "E4A876E3", " ", "e", "e4a876e", "e4a876e3 ", "4a876e3"])
 def test_only_the_exact_hash_means_unchanged(has: str | None) -> None:
     """No hash, that of another list, a different spelling and a part of the hash get the whole list."""
@@ -170,14 +120,6 @@ def test_only_the_exact_hash_means_unchanged(has: str | None) -> None:
     answer = lister.answer(ListRequest(HERE, topics_hash=has))
 
     assert answer == ListAnswer(TopicList([name_of("a")]), "e4a876e3", filtered=False, changed=True)
-
-
-def test_an_empty_list_is_changed_for_who_has_no_hash() -> None:
-    """`changed=false` without a hash would make clients drop their subscriptions."""
-    lister = TopicLister(Default(), catalog_of())
-
-    assert lister.answer(ListRequest(HERE)).changed
-    assert not lister.answer(ListRequest(HERE, topics_hash="00000000")).changed
 
 
 @given(st.lists(st.sampled_from(_NAMES[:3])), st.sampled_from([".*", ".*orders.*", "nothing"]))
@@ -191,23 +133,7 @@ def test_the_hash_is_that_of_the_list_returned(found: list[str], pattern: str) -
     assert answer.topics_hash == topics_hash(answer.topics)
 
 
-def test_a_lister_is_opened_before_and_closed_after() -> None:
-    """Each once, also if a request fails in between."""
-    recording = Recording(partial=True)
-
-    with pytest.raises(StateError), TopicLister(recording, _catalog()) as lister:
-        lister.answer(ListRequest(HERE))
-
-    assert recording.calls == ["initialize", "list_topics", "close"]
-
-
 # Refusals
-
-
-def test_a_partial_list_is_refused() -> None:
-    """Clients delete subscriptions on what a list lacks."""
-    with pytest.raises(StateError, match="'scripted' has only a part"):
-        _scripted(lambda _: Listing((name_of("a"),), partial=True)).answer(ListRequest(HERE))
 
 
 @pytest.mark.parametrize(
@@ -221,6 +147,7 @@ def test_a_partial_list_is_refused() -> None:
         (Listing((7,)), "answered 7, no persistent topic"),  # type: ignore[arg-type]  # a careless lister
         (Listing("abc"), "answered 'a', no persistent topic"),
         (Listing(7), "answered 7, .* list of topics"),  # type: ignore[arg-type]  # the same
+        (Listing(None), "answered None"),  # type: ignore[arg-type]  # the same
         (Listing((name_of(""),)), "answered 'persistent://public/default/', no persistent topic"),
         (Listing((name_of("a\n"),)), r"the character '\\n'"),
         (Listing((name_of("\x1b[31m"),)), r"the character '\\x1b'"),
@@ -250,27 +177,8 @@ def _fail(_: str) -> Listing:
     raise RuntimeError("the database is gone")
 
 
-def test_a_lister_that_fails_is_named() -> None:
-    """Its own mistakes become a sentence; what it refuses on purpose stays as it is."""
-    with pytest.raises(PolicyError, match="'scripted' failed on public/default: RuntimeError: "):
-        _scripted(_fail).answer(ListRequest(HERE))
-
-
-@pytest.mark.parametrize(
-    ("lister", "said"),
-    [
-        (Broken(begins=False), "'broken' could not be prepared: ConnectionError"),
-        (Broken(ends=False), "'broken' could not be closed: ConnectionError"),
-    ],
-)
-def test_a_lister_that_cannot_begin_or_end_is_named(lister: Broken, said: str) -> None:
-    """An error there is a sentence as well."""
-    with pytest.raises(PolicyError, match=said), TopicLister(lister, _catalog()):
-        pass
-
-
-@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), BaseException("odd")])
-def test_a_lister_that_exits_has_failed(error: BaseException) -> None:
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), BaseException("odd"), ConnectionError("gone")])
+def test_a_lister_that_raises_is_named(error: BaseException) -> None:
     """At its beginning, at its end, when it is asked, and while names it makes one by one are read."""
 
     def raising(_: str) -> Listing:
@@ -348,12 +256,6 @@ def test_what_fails_first_is_told() -> None:
     assert "'broken' could not be closed" in note
 
 
-def test_an_unknown_namespace_is_refused() -> None:
-    """The catalog's sentence reaches the client."""
-    with pytest.raises(PulsarLookupError, match="public/defualt"):
-        _answer(ListRequest("public/defualt"))
-
-
 @pytest.mark.parametrize(
     ("properties", "said"),
     [
@@ -375,10 +277,18 @@ def test_properties_out_of_bounds_are_refused(properties: dict[str, str], said: 
         _scripted(_fail).answer(ListRequest(HERE, properties=properties))
 
 
-def test_an_unknown_mode_is_refused() -> None:
-    """Before any lister is asked."""
-    with pytest.raises(ArgumentError, match="there is no mode 'some'"):
-        _scripted(_fail).answer(ListRequest(HERE, "some"))  # type: ignore[arg-type]  # from a client
+@pytest.mark.parametrize(
+    ("asked", "error", "said"),
+    [
+        ({"pattern": "(?=a)"}, PatternError, "the lookahead"),
+        ({"namespace": "public/defualt"}, PulsarLookupError, "public/defualt"),
+        ({"mode": "some"}, ArgumentError, "there is no mode 'some'"),
+    ],
+)
+def test_a_request_that_is_none_is_refused(asked: dict[str, Any], error: type[Exception], said: str) -> None:
+    """By the sentence of what was asked for."""
+    with pytest.raises(error, match=said):
+        _scripted(_fail).answer(ListRequest(**{"namespace": HERE, **asked}))
 
 
 def test_a_listing_may_be_made_as_it_is_read() -> None:
@@ -388,12 +298,3 @@ def test_a_listing_may_be_made_as_it_is_read() -> None:
         answer = at_work.answer(ListRequest(HERE))
 
     assert answer.topics == (name_of("a"), name_of("b"))
-
-
-def test_a_listing_of_no_names_at_all_is_refused() -> None:
-    """A value that cannot be iterated over is no list of topics."""
-    with (
-        TopicLister(Scripted(answer=lambda _: Listing(None)), catalog_of()) as at_work,  # type: ignore[arg-type]
-        pytest.raises(ContractError, match="'scripted' answered None"),
-    ):
-        at_work.answer(ListRequest(HERE))

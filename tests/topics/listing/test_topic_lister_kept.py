@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup.hooks import Lister
-from lookup.model.catalog import Equals, Listing
+from lookup.model.catalog import Equals
 from lookup.topics.listing import ListRequest, TopicList, TopicLister, topic_list, topic_lister, topics_hash
 from lookup_policies.listers import Default, Indexed, PropertyFilter
 from tests.topics.filled import HERE, catalog_of, name_of
-from tests.topics.listers import Scripted
 
 _REQUESTS = [
     ListRequest(HERE, mode, pattern, selector, properties, include_system=is_open)
@@ -66,15 +65,6 @@ def test_an_unchanged_list_is_hashed_once(
         assert at_work.answer(request_).topics != first.topics
 
 
-def test_a_lister_that_changes_its_answer_by_itself_is_believed() -> None:
-    """It is asked for every request, though the catalog is as it was."""
-    answers = iter([Listing([name_of("a")]), Listing([name_of("b")]), Listing([name_of("b"), name_of("a")])])
-    with TopicLister(Scripted(lambda _: next(answers)), catalog_of()) as at_work:
-        listed = [at_work.answer(ListRequest(HERE)).topics for _ in range(3)]
-
-    assert listed == [(name_of("a"),), (name_of("b"),), (name_of("a"), name_of("b"))]
-
-
 def test_what_is_kept_is_bounded_by_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lists that were not asked for longest are made anew, and only those."""
     monkeypatch.setattr(topic_lister, "_KEPT_NAMES", 3 * topic_lister._NAMES_OF_A_QUERY + 3)
@@ -87,19 +77,6 @@ def test_what_is_kept_is_bounded_by_names(monkeypatch: pytest.MonkeyPatch) -> No
         assert at_work.answer(requests[0]).topics is first
         assert at_work.answer(requests[2]).topics is third
         assert at_work.answer(requests[1]).topics is not second
-
-
-def test_a_text_is_that_of_its_list() -> None:
-    """A list that another one of its query has followed is written as it is, be its text kept or not."""
-    catalog = catalog_of(name_of("a"))
-    with TopicLister(Default(), catalog) as at_work:
-        before = at_work.answer(ListRequest(HERE)).topics
-        assert before.json == f'["{name_of("a")}"]'
-        catalog.create(name_of("b"))
-        after = at_work.answer(ListRequest(HERE)).topics
-        for _ in range(2):
-            assert after.json == f'["{name_of("a")}", "{name_of("b")}"]'
-            assert before.json == f'["{name_of("a")}"]'
 
 
 def test_a_list_of_topics_is_the_tuple_of_its_names() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError, NotFoundError, PatternError
-from lookup.model.catalog import Equals, Exists
+from lookup.model.catalog import Equals
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import ListRequest, TopicLister, TopicQuery, topics_hash
 from lookup_policies.listers import Default, Indexed
@@ -55,17 +55,6 @@ def test_names_in_any_order_stay_in_it(query: TopicQuery, names: list[str]) -> N
     kept, belongs = query.among(names), query.matcher()
 
     assert kept == [name for name in names if belongs(name, {})]
-
-
-def test_a_selector_is_of_the_labels_beside_the_name() -> None:
-    """Pattern, mode and labels must all fit; without labels nothing is asked of them."""
-    query = TopicQuery("t/n", "all", "t/n/a.*", (Equals("env", "prod"), Exists("team")))
-    belongs = query.matcher()
-
-    assert belongs(topic("a", domain="non-persistent"), {"env": "prod", "team": "x"})
-    assert not belongs(topic("a"), {"env": "prod"})
-    assert not belongs(topic("b"), {"env": "prod", "team": "x"})
-    assert not belongs(topic("a", "t/m"), {"env": "prod", "team": "x"})
 
 
 def test_queries_that_ask_the_same_are_equal() -> None:
