@@ -28,13 +28,6 @@ def _at_best(
     return [(each.key, each.best, each.counted) for each in plan.shown_to(walk).facts().at_best]
 
 
-def test_each_tick_has_its_most_frequent_rack(tmp_path: Path) -> None:
-    """Two of three lookups of the first minute, and the one of the second; labels of no broker count in vain."""
-    racks = [(0, "a"), (1, "a"), (2, "b"), (60, "b"), (120, "c")]
-
-    assert ("rack", 3.0, 5.0) in _at_best(tmp_path, racks)
-
-
 def test_more_bundles_come_nearer(tmp_path: Path) -> None:
     """Policies that begin with more bundles have a bound of their own."""
     policies = [{"name": "p", "selector": "best"}, {"name": "q", "selector": "best", "bundles": 16}]

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from lookup.errors import InputError
-from lookup.model.bundles import NamespacePolicies
-from lookup.replay.atoms import AtomRule, Atoms
-from lookup.replay.clusters import broker_names, induced_marks, marks_of, owners_of
-from lookup.replay.timeline import OwnershipEvent, Registration
+from lookup.replay.clusters import broker_names, marks_of, owners_of
+from lookup.replay.timeline import OwnershipEvent
 from tests.replay.plans import NOON, WHOLE, lookup, planned
 from tests.replay.worlds import MICRO
 
@@ -62,18 +60,6 @@ def test_a_bundle_pinned_to_a_broker_is_told_by_its_namespace(tmp_path: Path) ->
     assert plan.cluster.pinned.tolist() == [0, -2, -1]
 
 
-def test_units_are_the_bundles_the_run_begins_with(tmp_path: Path) -> None:
-    """A split before the first lookup makes more of them, a later one does not."""
-    split = {"cluster": "east", "bundle": WHOLE, "event": "split", "boundaries": ["0x80000000"]}
-    early, late = (
-        planned(tmp_path / name, [lookup(5)], tables={"ownership": [{**split, "ts": NOON + second * MICRO}]})
-        for name, second in (("early", 5), ("late", 6))
-    )
-
-    assert early.cluster.units[0] == ("t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff")
-    assert (late.cluster.units[0], late.cluster.units[1].tolist()) == ((WHOLE,), [0, 0])
-
-
 def test_a_log_of_too_many_ticks_is_refused(tmp_path: Path) -> None:
     """Two lookups thousands of years apart are a mistake, not a quiet time."""
     with pytest.raises(InputError, match=r"from 2026-01-01 to 5194-11-16, "):
@@ -89,24 +75,11 @@ def test_a_broker_whose_row_cannot_be_used_is_told(tmp_path: Path) -> None:
 
 
 HALVES = ("t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff")
-SPLIT = OwnershipEvent(2, WHOLE, "split", boundaries=(0x80000000,))
 DAY = 86_400 * MICRO
 
 
 def _event(ts_us: int, event: str, **values: Any) -> dict[str, Any]:
     return {"ts": ts_us, "cluster": "east", "bundle": WHOLE, "event": event, **values}
-
-
-def test_owners_at_the_first_lookup_are_those_of_all_events_before() -> None:
-    """Children of a split have their parent's owner, an unload takes it, and what comes later does not count."""
-    events = [
-        OwnershipEvent(1, WHOLE, "owned", "a"),
-        SPLIT,
-        OwnershipEvent(5, HALVES[1], "unloaded", by="policy"),
-        OwnershipEvent(6, HALVES[0], "owned", "b"),
-    ]
-
-    assert owners_of(events, first_us=5, end_us=30).first == {HALVES[0]: "a"}
 
 
 def test_only_an_admin_s_unloads_happen_again() -> None:
@@ -116,24 +89,6 @@ def test_only_an_admin_s_unloads_happen_again() -> None:
     owners = owners_of(events, first_us=5, end_us=30)
 
     assert ([event.ts_us for event in owners.unloads], owners.ignored_unloads) == ([6, 29], 2)
-
-
-def test_marks_are_unloads_and_what_a_lost_broker_owned() -> None:
-    """In order of time, at one instant the log before the registry; bundles of no whole atoms have none."""
-    atoms = Atoms.of(AtomRule(NamespacePolicies(default_bundles=1), {"t/n": (0x80000000,)}), ["t/n"])
-    events = [
-        OwnershipEvent(1, WHOLE, "owned", "a"),
-        SPLIT,
-        OwnershipEvent(9, HALVES[0], "unloaded"),
-        OwnershipEvent(10, "t/o/0x00000000_0xffffffff", "unloaded"),
-    ]
-    losses = [Registration(20, "a", "unregistered"), Registration(9, "a", "unregistered")]
-    marks = induced_marks(atoms, events, losses)
-
-    assert list(zip(marks.ts.tolist(), marks.first.tolist(), marks.stop.tolist(), strict=True)) == [
-        (9, 0, 1),
-        (9, 1, 2),
-    ]
 
 
 @pytest.mark.parametrize("backwards", [False, True])

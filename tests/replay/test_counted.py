@@ -130,32 +130,6 @@ def test_parts_divide_the_demand(tmp_path: Path) -> None:
     }
 
 
-def test_changes_belong_to_bundles_and_hours_but_not_to_clients(tmp_path: Path) -> None:
-    """Who asked says nothing about who owns."""
-    parts = _parts(tmp_path, "tenant", "rack", "hour")
-
-    assert all(batch.changes is None for batch in parts[("rack", "a"),])
-    changes = [batch.changes for batch in parts[("tenant", "t"),]]
-    assert [len(change.ts) for change in changes if change is not None] == [2]
-    changes = [batch.changes for batch in parts[("hour", "2026-01-01T13:00Z"),]]
-    assert [len(change.ts) for change in changes if change is not None] == [0]
-
-
-def test_every_roster_epoch_has_a_batch_and_the_last_has_the_rest(tmp_path: Path) -> None:
-    """Changed labels begin a batch; changes and cells stand in the last one only."""
-    brokers = [
-        {"id": "a:1", "until": "2026-01-01T12:30:00Z", "properties": {"lookup.rack": "x"}},
-        {"id": "a:1", "from": "2026-01-01T12:30:00Z", "properties": {"lookup.rack": "y"}},
-    ]
-    first, last = _parts(tmp_path, brokers=brokers)[()]
-
-    assert [batch.brokers[0].property_of("rack") for batch in (first, last)] == ["x", "y"]
-    assert first.changes is not None
-    assert last.changes is not None
-    assert (len(first.changes.ts), len(last.changes.ts)) == (0, 3)
-    assert (first.cells.served.sum(), last.cells.served.sum()) == (0.0, 4.0)
-
-
 def test_demand_is_told_apart_by_what_there_is() -> None:
     """An unknown dimension, or hours that cells do not divide, is refused."""
     check_by(("tenant", "hour"), 1_800_000_000)

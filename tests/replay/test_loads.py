@@ -17,7 +17,7 @@ from lookup.model.load import Load
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import SliceRows
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, ReportedLoads, set_spans
-from tests.replay.plans import NOON, TOPIC, WHOLE, Planned, lookup, planned
+from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 
 OTHER = "persistent://t/o/x"
@@ -31,20 +31,6 @@ def _windows(plan: Planned) -> list[list[int] | None]:
             found.append(None if loads.window is None else loads.window.tolist())
         loads.add(tick.rows, tick.low, tick.high)
     return found
-
-
-def test_load_is_the_weight_of_the_last_session_s(tmp_path: Path) -> None:
-    """Nothing is known before the first complete cell; then the window slides by cells."""
-    rows = [lookup(minute * 60, weight=minute + 1.0, topic=OTHER if minute == 1 else TOPIC) for minute in range(4)]
-    section = {"session_s": 120}
-
-    # Bundles in order: t/n, t/o.
-    assert _windows(planned(tmp_path, rows, evaluation=section)) == [
-        None,
-        [1_000_000, 0],
-        [1_000_000, 2_000_000],
-        [3_000_000, 2_000_000],
-    ]
 
 
 def test_load_ramps_up_during_the_first_session(tmp_path: Path) -> None:
@@ -66,24 +52,6 @@ def test_cells_are_cut_by_events_but_close_on_the_grid(tmp_path: Path) -> None:
 
     assert plan.bounds == [0, 30 * MICRO, 60 * MICRO, 120 * MICRO]
     assert _windows(plan) == [None, [2_000_000]]
-
-
-def test_reported_bundles_take_the_place_of_weights(tmp_path: Path) -> None:
-    """With BUNDLES the latest row at or before the instant holds, per second."""
-    stats = [json.dumps({"msgThroughputIn": value}) for value in (7.0, 9.0)]
-    rows = [
-        {"ts": NOON + at * MICRO, "cluster": "east", "bundle": WHOLE, "stats": text}
-        for at, text in zip((0, 60), stats, strict=True)
-    ]
-    plan = planned(tmp_path, [lookup(0), lookup(119)], tables={"bundles": rows})
-    loads = AtomLoads(plan.cluster, plan.run)
-    loads.begin_slice(plan.ticks[0].reports, NOON)
-    found = []
-    for instant in (NOON, NOON + 60 * MICRO):
-        loads.close_cell(instant)
-        found.append(loads.weight_of(slice(0, 1)))
-
-    assert found == [7.0, 9.0]
 
 
 def test_a_report_holds_until_the_next() -> None:
@@ -196,22 +164,3 @@ def test_demand_is_told_by_the_values_of_a_label(tmp_path: Path) -> None:
     assert demand["rack"] == {"a": pytest.approx(0.1)}
     assert list(demand) == ["rack", "z"]
     assert "zone" not in demand
-
-
-def test_a_broker_carries_what_its_bundles_weigh(tmp_path: Path) -> None:
-    """Load goes with the owner; topics are the log's in the bundles it owns; top bundles ascend."""
-    rows = [lookup(0, weight=6.0), lookup(1, topic=OTHER, weight=12.0), lookup(60)]
-    plan = planned(tmp_path, rows)
-    bundles, loads = BundleMap(plan.cluster.words.atoms), AtomLoads(plan.cluster, plan.run)
-    brokers = BrokerLoads(plan.cluster, loads, bundles)
-    loads.close_cell(NOON)
-    loads.add(plan.rows, 0, 2)
-    loads.close_cell(NOON + 60 * MICRO)
-    known = {"capacity": np.array([1.0, 1.0]), "registered": np.array([True, False])}
-    figures = brokers.at(NOON + 60 * MICRO, np.array([0, 0], np.int32), demand=Demand(plan.cluster, [], 60.0), **known)
-
-    assert (figures.throughput[0], figures.usage[0]) == (pytest.approx(0.3), pytest.approx(0.3))
-    assert np.isnan(figures.throughput[1])
-    assert figures.topics.tolist() == [2, 0]
-    assert [entry.load for entry in figures.top_bundles[0]] == [pytest.approx(0.1), pytest.approx(0.2)]
-    assert figures.bundle_unit == "weight/s"

@@ -11,52 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.replay.counted import CellLedger, Groups
+from lookup.replay.counted import CellLedger
 from lookup.replay.tally import OwnerTally
 from tests.replay.plans import NOON, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 
-_COLUMNS = ("unit", "broker", "client", "lookups", "weight")
-
 
 def _tally(plan: Planned) -> OwnerTally:
     return OwnerTally(plan.cluster, plan.run, CellLedger(plan.cluster, plan.run))
-
-
-def _served(groups: Sequence[Groups]) -> dict[int, float]:
-    found: Counter[int] = Counter()
-    for group in groups:
-        for broker, lookups in zip(group.broker.tolist(), group.lookups.tolist(), strict=True):
-            found[broker] += lookups
-    return dict(found)
-
-
-def test_rows_go_to_the_owner_of_their_time(tmp_path: Path) -> None:
-    """A change holds from its row on, the last of several at one row; rows before the first stay unanswered."""
-    plan = planned(tmp_path, [lookup(second) for second in range(6)])
-    tally, rows = _tally(plan), plan.rows
-    tally.begin(rows, NOON, 0)
-    for owner, row in ((0, 1), (-1, 3), (1, 3), (-1, 5)):
-        tally.set_owner(slice(0, 1), owner, row)
-    tally.end(0, 6)
-    tally.flush(rows)
-
-    assert _served(tally.groups.all) == {-1: 2.0, 0: 2.0, 1: 2.0}
-
-
-def test_an_owner_stays_from_cell_to_cell(tmp_path: Path) -> None:
-    """A bundle that does not change hands in a cell is served by who owned it before."""
-    plan = planned(tmp_path, [lookup(0), lookup(1, topic="persistent://t/o/x"), lookup(2)])
-    tally, rows = _tally(plan), plan.rows
-    tally.begin(rows, NOON, 0)
-    tally.set_owner(slice(0, 1), 1, 0)
-    tally.end(0, 1)
-    tally.begin(rows, NOON + 3600 * MICRO, 0)
-    tally.set_owner(slice(1, 2), 0, 1)
-    tally.end(1, 3)
-    tally.flush(rows)
-
-    assert [_served([group]) for group in tally.groups.all] == [{1: 1.0}, {1: 1.0, 0: 1.0}]
 
 
 def test_cells_and_roster_epochs_are_counted_apart(tmp_path: Path) -> None:
@@ -69,19 +31,6 @@ def test_cells_and_roster_epochs_are_counted_apart(tmp_path: Path) -> None:
     tally.flush(rows)
 
     assert [(group.cell_us - NOON, group.epoch) for group in tally.groups.all] == [(0, 0), (0, 1), (3600 * MICRO, 1)]
-
-
-def test_agreement_is_about_answered_lookups_with_a_logged_broker(tmp_path: Path) -> None:
-    """A stranger in the log disagrees; what the log leaves open does not count."""
-    rows = [lookup(0, broker="a:1"), lookup(1, broker="b:1"), lookup(2, broker="stranger"), lookup(3, broker=None)]
-    plan = planned(tmp_path, rows)
-    tally = _tally(plan)
-    tally.begin(plan.rows, NOON, 0)
-    tally.set_owner(slice(0, 1), 0, 0)
-    tally.end(0, 4)
-    tally.flush(plan.rows)
-
-    assert (tally.logged.tolist(), tally.agreed.tolist()) == ([3.0], [1.0])
 
 
 @pytest.fixture(scope="module")

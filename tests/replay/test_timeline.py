@@ -6,16 +6,8 @@ from itertools import permutations
 
 import pytest
 
-from lookup.model.broker import Broker, BrokerLookupData, Location
-from lookup.replay.timeline import (
-    ClusterEvents,
-    OwnershipEvent,
-    Registration,
-    Timeline,
-    build_timeline,
-    children_of,
-    cut_points,
-)
+from lookup.model.broker import Broker, BrokerLookupData
+from lookup.replay.timeline import ClusterEvents, OwnershipEvent, Registration, Timeline, build_timeline
 
 WHOLE = "t/n/0x00000000_0xffffffff"
 
@@ -26,22 +18,6 @@ def _data(rack: str) -> BrokerLookupData:
 
 def _built(events: ClusterEvents, first: int = 5, last: int = 25) -> Timeline:
     return build_timeline(events, first_us=first, last_us=last, tick_us=10)
-
-
-def test_ticks_are_cells_of_the_grid_cut_at_events() -> None:
-    """Ticks run from the first lookup's cell to the last's; registry changes, splits and admin unloads cut them."""
-    registry = [
-        Registration(3, "a", "registered"),
-        Registration(17, "b", "registered"),
-        Registration(99, "c", "updated"),
-    ]
-    unload = OwnershipEvent(12, WHOLE, "unloaded", by="admin")
-    timeline = _built(ClusterEvents(registry, unloads=[unload]))
-
-    assert timeline.bounds.tolist() == [0, 3, 10, 12, 17, 20, 30]
-    assert timeline.is_grid.tolist() == [True, False, True, False, False, True]
-    assert timeline.events[3].unloads == (WHOLE,)
-    assert [broker.id for broker in timeline.roster] == ["a", "b"]
 
 
 @pytest.mark.parametrize("order", tuple(permutations(range(3))))
@@ -58,16 +34,6 @@ def test_events_of_one_instant_have_an_order_of_their_own(order: tuple[int, ...]
     roster, registered = registry
 
     assert (roster[0].property_of("rack"), registered.tolist()) == ("y", [True])
-
-
-def test_labels_tell_where_a_broker_stands_until_they_change() -> None:
-    """The place follows the labels of every epoch, unless settings place the broker."""
-    events = [Registration(0, name, "registered", _data("x")) for name in ("a", "b")]
-    events += [Registration(10, name, "updated", _data("y")) for name in ("a", "b")]
-    timeline = _built(ClusterEvents(events, brokers={"b": Broker("b", location=Location(rack="fixed"))}))
-    rosters = [event.registry[0] for event in timeline.events.values() if event.registry]
-
-    assert [[broker.location.rack for broker in roster] for roster in rosters] == [["x", "fixed"], ["y", "fixed"]]
 
 
 def test_each_interval_of_a_broker_has_its_own_settings() -> None:
@@ -93,29 +59,11 @@ def test_nobody_is_registered_before_the_first_event() -> None:
     assert (registry[1].tolist(), timeline.roster[0].property_of("rack")) == ([False], "x")
 
 
-def test_splits_up_to_the_first_lookup_are_where_a_run_begins() -> None:
-    """They cut nothing."""
-    halves = ("t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff")
-    split = OwnershipEvent(5, WHOLE, "split", boundaries=(0x80000000,))
-    timeline = _built(ClusterEvents([Registration(0, "a", "registered")], splits=[split]))
-
-    assert timeline.initial_splits == ((WHOLE, halves),)
-    assert timeline.bounds.tolist() == [0, 10, 20, 30]
-
-
 def test_owners_are_restored_in_the_tick_of_the_first_lookup() -> None:
     """A cut between the cell's start and the first lookup puts the initial owners into the tick after it."""
     timeline = _built(ClusterEvents([Registration(3, "a", "registered")]))
 
     assert timeline.restore_tick == 1
-
-
-def test_a_split_cuts_inside_its_bundle_only() -> None:
-    """Boundaries on or beyond the ends are no cuts."""
-    event = OwnershipEvent(0, "t/n/0x00000000_0x80000000", "split", boundaries=(0, 0x40000000, 0x80000000, 0xF0000000))
-
-    assert cut_points(event) == (0x40000000,)
-    assert children_of(event) == ("t/n/0x00000000_0x40000000", "t/n/0x40000000_0x80000000")
 
 
 def test_events_are_numbered_in_order_of_time() -> None:
