@@ -154,19 +154,15 @@ class _Bench:
 
     def demo(self, master: str, number: int) -> float:
         """Return the seconds of an evaluation of the demo's log: its incumbent and four candidates."""
-        configs, sample = _HERE.parent / "configs", self._data / "sample"
+        sample = self._data / "sample"
         if not sample.exists():
             run_measured(["-m", "lookup", "generate", "--output", str(sample)])
-        names = ("stock-modular-4.2", "stock-modular-5.0", "rack-then-load", "nearest", "power-of-two")
-        policies = json.dumps([str(configs / "policies" / f"{name}.toml") for name in names])
-        config = configs / "evaluation.toml"
+        config = _HERE.parent / "configs" / "evaluation.toml"
         variables = {**table_variables(config, sample / "lookups"), **seeds_variable(_REPLICATES)}
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             words = evaluate_command(config, sample / "lookups", Path(folder) / "out", master)
             print(f"... demo, {master}, round {number}", file=sys.stderr, flush=True)
-            return run_measured(
-                [*words, "--set", f"policies={policies}"], allowed=(0, 3, 4), variables=variables
-            ).seconds
+            return run_measured(words, allowed=(0, 3, 4), variables=variables).seconds
 
     @property
     def folder(self) -> Path:

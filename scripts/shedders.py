@@ -106,9 +106,7 @@ def _table(settings: str, tables: Mapping[str, Path]) -> str:
     content["inputs"] = {name: str(path) for name, path in tables.items()}
     document = lookup.evaluate(settings=content, workers=InProcess()).document()
     whole = {
-        (row["policy"], row["metric"], row["key"]): row
-        for row in document["metrics"]
-        if row["cluster"] is None and not row["by"]
+        (row["policy"], row["metric"], row["key"]): row for row in document["figures"] if row["scope"] == "all clusters"
     }
     heads = ["shedder", *(f"`{metric}`" if key is None else f"`{metric}[{key}]`" for metric, key in _FIGURES.items())]
     lines = []

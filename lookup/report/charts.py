@@ -312,6 +312,11 @@ class Box(NamedTuple):
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
 
+    def is_inside(self, other: Box) -> bool:
+        """Check whether another rectangle has all of its pixels."""
+        is_beside = other.left <= self.left and self.right <= other.right
+        return is_beside and other.top <= self.top and self.bottom <= other.bottom
+
 
 class Point(NamedTuple):
     """A point with its name, in pixels, y downwards."""
@@ -351,17 +356,14 @@ def place(points: Sequence[Point], width: float, height: float) -> list[Spot]:
     taken = [
         Box(each.x - each.radius, each.y - each.radius, each.x + each.radius, each.y + each.radius) for each in points
     ]
-    chart, spots = Box(0, 0, width, height), []
+    chart, spots = Box(0, 0, width, height), list[Spot]()
     for point in points:
-        found = Spot("")
-        for spot in _spots(point):
-            box = spot.box(point)
-            is_inside = chart.left <= box.left and box.right <= chart.right
-            is_inside &= chart.top <= box.top and box.bottom <= chart.bottom
-            if is_inside and not any(box.meets(other) for other in taken):
-                found = spot
-                taken.append(box)
-                break
+        inside = [spot for spot in _spots(point) if spot.box(point).is_inside(chart)]
+        free = [spot for spot in inside if not any(spot.box(point).meets(other) for other in taken)]
+        # The first point, the incumbent, has its name for certain, over other points if need be.
+        found = next(iter(free if spots else [*free, *inside]), Spot(""))
+        if found.text:
+            taken.append(found.box(point))
         spots.append(found)
     return spots
 

@@ -145,9 +145,12 @@ def _trade(results: Results) -> Section:
         trade_chart(name, title, rows, domains, titles=titles[shape], shape=shape, best=best)
         for name, shape in (("trade-chart", WIDE), ("trade-narrow-chart", NARROW))
     ]
-    about = "Lines are 95 % intervals of the change. If a line crosses the dashed line, the change may be chance."
+    about = (
+        "Dashed lines cross at the incumbent. The lines of a candidate are 95 % intervals of its change, which may be "
+        "chance if a line reaches a dashed one."
+    )
     about += " The larger a point, the more bundles it moves." if any(row[8] is not None for row in rows) else ""
-    about += f" {sentences.at_best_sentence(results)} The long dashes mark it." if best is not None else ""
+    about += f" The line of long dashes is the limit. {sentences.at_best_sentence(results)}" if best is not None else ""
     heads = ("policy", *(incumbent.label for incumbent in incumbents), *(["moves"] if len(texts[0]) > 3 else []))
     table = Table(heads, texts, "trade-table", "The numbers of the chart, all clusters together")
     return Section("trade", "Trade-offs", [*blocks, Paragraph(about, "note"), Fold("Numbers of this chart", [table])])

@@ -26,6 +26,8 @@ _ROUNDING = 1e-12
 _SHARES = frozenset(
     {"agreement_ratio", "answered_ratio", "isolation_ratio", "match_ratio", "network_covered_ratio", "overload_ratio"}
 )
+#: The metric that is a ratio to the mean.
+_TO_MEAN = "imbalance_max_mean"
 #: Units that the name of a figure contains already.
 _COUNTS = frozenset({"decisions", "moves", "unloads", "lookups"})
 
@@ -75,11 +77,12 @@ def is_share(figure: Figure) -> bool:
 
 
 def amount_text(value: float, figure: Figure) -> str:
-    """Write a value with its unit in three digits, a share in percent: 34.2 %, 99.98 %, 1.76, 442, 0.308 ms."""
+    """Write a value with its unit in three digits, a share in percent: 34.2 %, 99.98 %, 442, 0.308 ms."""
     if not math.isfinite(value):
         return NOTHING
     if not is_share(figure):
-        return _with_unit(rounded_text(value, 3), figure)
+        # Of a ratio to the mean that is near 1 three digits would hide what changes.
+        return _with_unit(rounded_text(value, 4 if figure.metric == _TO_MEAN else 3), figure)
     percent = 100 * value
     if 99 < percent < 100:
         # Near 100 the distance from it is what matters.
@@ -93,6 +96,8 @@ def change_text(before: float, after: float, figure: Figure) -> str:
         return NOTHING
     if is_share(figure):
         return _points(after - before, signed=True)
+    if figure.metric == _TO_MEAN:
+        return _with_unit(rounded_text(after - before, 2, signed=True), figure)
     if not before:
         return _with_unit(rounded_text(after, 3, signed=True), figure)
     ratio = after / before
@@ -147,7 +152,7 @@ def _points(difference: float, *, signed: bool = False) -> str:
 
 
 def _with_unit(text: str, figure: Figure) -> str:
-    if figure.metric == "imbalance_max_mean":
+    if figure.metric == _TO_MEAN:
         return f"{text} × mean"
     return text if figure.unit in _COUNTS or figure.unit == "ratio" else f"{text} {figure.unit}"
 

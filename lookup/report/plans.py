@@ -24,7 +24,7 @@ def figures_table(plan: MovePlan) -> Table:
     rows = [(name, number_text(plan.before[name]), number_text(after)) for name, after in plan.after.items()]
     rows += [(near_name(key), number_text(near.before), number_text(near.after)) for key, near in plan.near.items()]
     heads = ("figure", "before", "after")
-    return Table(heads, rows, "figures", "What the plan is to bring")
+    return Table(heads, rows, "figures", "Expected effect of the plan")
 
 
 def plan_notes(plan: MovePlan) -> list[str]:
@@ -33,12 +33,12 @@ def plan_notes(plan: MovePlan) -> list[str]:
     worse = [step.number for step in plan.steps if step.worse]
     if worse:
         steps = ", ".join(map(str, worse[:10]))
-        notes.append(f"after {quantity(len(worse), 'step')} the cluster is less even than at the start: {steps}")
+        notes.append(f"balance is worse than at the start after {quantity(len(worse), 'step')}: {steps}")
     elif plan.steps:
-        notes.append("after no step is the cluster less even than at the start")
+        notes.append("balance never gets worse on the way")
     if plan.near:
         names = listed(map(near_name, plan.near))
-        notes.append(f"{names}: share of load whose broker publishes what its clients sent in the day before")
+        notes.append(f"{names}: share of load on brokers with the properties that its clients sent in the day before")
     return [*notes, *plan.missing]
 
 

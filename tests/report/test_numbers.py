@@ -28,7 +28,7 @@ def _figure(metric: str) -> Figure:
         ("match_ratio", 1.0, "100 %"),
         ("answered_ratio", 0.99982, "99.98 %"),
         ("answered_ratio", 0.9999997, "99.99997 %"),
-        ("imbalance_max_mean", 1.7606, "1.76 × mean"),
+        ("imbalance_max_mean", 1.17562, "1.176 × mean"),
         ("moves", 442.3, "442"),
         ("moves", 12_345.0, "12,300"),
         ("network_ms_mean", 0.30763, "0.308 ms"),
@@ -51,7 +51,7 @@ def test_an_amount_has_three_digits_and_its_unit(metric: str, value: float, text
         ("moves", 217, 0, "-100 %"),
         ("moves", 0, 249, "+249"),
         ("moves", 0, 0, "0"),
-        ("imbalance_max_mean", 1.7606, 1.1867, "-33 %"),
+        ("imbalance_max_mean", 1.7606, 1.1867, "-0.57 × mean"),
         ("network_ms_mean", math.nan, 2.0, "–"),
     ],
 )

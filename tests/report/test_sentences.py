@@ -84,7 +84,7 @@ SENTENCES = {
     ),
     "at best": (
         at_best_sentence(near()),
-        "If owners could change at any time, same-rack lookups would be at most 75.0 %.",
+        "Even if bundles could move at any time, same-rack lookups would be at most 75.0 %.",
     ),
     "luck": (
         luck_sentence(varied()),

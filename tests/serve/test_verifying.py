@@ -305,6 +305,7 @@ def test_recorded_tables_are_inputs_of_an_evaluation(tmp_path: Path, capsys: pyt
 
     assert code in {0, 3, 4}
     assert {row["propensity"] for row in rows} == {0.5}
-    assert {entry["policy"] for entry in summary["metrics"]} == {"by-rack", "anywhere"}
-    match = {e["policy"]: e["value"] for e in summary["metrics"] if (e["metric"], e["by"]) == ("match_ratio", None)}
+    assert {entry["policy"] for entry in summary["figures"]} == {"by-rack", "anywhere"}
+    pooled = [row for row in summary["figures"] if row["scope"] == "all clusters"]
+    match = {row["policy"]: row["value"] for row in pooled if row["metric"] == "match_ratio"}
     assert match["by-rack"] == 1.0

@@ -115,8 +115,17 @@ def _facet(results: Results, row: Figure) -> Facet:
         after=amount_text(after, row),
         change=change_text(before, after, row),
         span=span_text(row.change_low, row.change_high, row),
-        word=f"{row.alone} if it were the only comparison" if row.alone else _FACET_WORDS[row.verdict or ""],
+        word=_facet_word(results, row),
     )
+
+
+def _facet_word(results: Results, row: Figure) -> str:
+    if row.alone is not None:
+        return f"{row.alone} if it were the only comparison"
+    least = results.smallest_visible(row)
+    if row.verdict != "inconclusive" or not math.isfinite(least):
+        return _FACET_WORDS[row.verdict or ""]
+    return f"unclear, since changes below {size_text(least, row)} cannot be seen on this log"
 
 
 def _certainty(results: Results, found: Findings) -> str:
@@ -140,9 +149,8 @@ def _certainty(results: Results, found: Findings) -> str:
     visible = [row for row in found.unclear if not math.isnan(row.p_value)]
     if visible and not firm and math.isinf(results.smallest_visible(visible[0])):
         texts.append(f"{quantity(len(results.seeds), 'seed')} cannot show any change, however large.")
-    elif visible:
-        least = [f"{size_text(results.smallest_visible(row), row)} in {name_of(row.name)}" for row in visible]
-        texts.append(f"This log shows changes above {joined(least)}.")
+    elif visible and not texts:
+        texts.append("No change is larger than chance explains.")
     if not texts:
         reason = next((row.reason for row in found.open if row.reason), None)
         texts.append(f"{capitalised(reason)}." if reason else "Both policies do the same, within the margin.")
@@ -200,7 +208,8 @@ def _next_step(results: Results, policy: str, found: Findings, folder: str) -> t
     if found.fatal or (found.losses and not found.gains):
         return "To see why, compare the owners of a topic.", explain_command(folder, policy, results.incumbent)
     if any(row.holds_for == "policy" for row in found.gains):
-        return "Before you adopt it, replay it with new seeds.", confirm_command(folder, candidate)
+        what = "Confirm it with new seeds before you switch: the best of several candidates is partly lucky."
+        return what, confirm_command(folder, candidate)
     needed = _needed(results, policy, found)
     if needed is not None:
         command = confirm_command(folder, candidate, seeds=needed.seeds, on_other_log=needed.seeds is None)

@@ -141,7 +141,7 @@ def at_best_sentence(results: Results) -> str | None:
         best = (max if is_up else min)(row.at_best for row in bests)
         end = "at most" if is_up else "at least"
         texts.append(f"{name_of(name)} would be {end} {amount_text(best, bests[0])}")
-    return f"If owners could change at any time, {' and '.join(texts)}." if texts else None
+    return f"Even if bundles could move at any time, {' and '.join(texts)}." if texts else None
 
 
 def luck_sentence(results: Results) -> str | None:
