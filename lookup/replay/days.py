@@ -12,30 +12,23 @@ slice to the next, as from day to day.
 
 from __future__ import annotations
 
-import os
-import resource
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.errors import InputError
 from lookup.logs.rows import places_by_code
 from lookup.model.documents import TableName
-from lookup.model.quoting import quantity
-from lookup.model.time import time_text
 from lookup.replay.work import WorkDir
 
 __all__ = [
-    "BYTES_PER_ROW", "CodedPart", "PartSlice", "PartWriter", "Slice", "SliceRows", "WrittenPart", "day_rows", "days_of",
-    "joined", "narrowed", "order_of", "rows_of", "slices_of_day", "standing", "task_memory",
+    "CodedPart", "PartSlice", "PartWriter", "Slice", "SliceRows", "WrittenPart", "day_rows", "days_of",
+    "joined", "narrowed", "order_of", "rows_of", "slices_of_day", "standing",
 ]  # fmt: skip
 
 _DAY_US = 86_400_000_000
@@ -336,13 +329,6 @@ def joined(days: Sequence[SliceRows]) -> SliceRows:
     return SliceRows(columns, {})
 
 
-#: What a row of a slice takes of a task's memory at most, while it is replayed: it was 42 bytes where all weights are
-#: the same (measured: docs/benchmarks.md), and every coded column adds some.
-BYTES_PER_ROW = 120
-#: The limit of a container's memory, by either version of Linux's control groups.
-_CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-
-
 @dataclass(frozen=True, slots=True)
 class Slice:
     """A day, or a part of a busy one: instants [from_us, until_us), None where the day has no end."""
@@ -354,7 +340,7 @@ class Slice:
 
 
 def slices_of_day(
-    work: WorkDir, tables: Sequence[Sequence[CodedPart]], grid: Ints, *, most_rows: int, cluster: str
+    work: WorkDir, tables: Sequence[Sequence[CodedPart]], grid: Ints, *, most_rows: int
 ) -> Iterator[Slice]:
     """Yield the slices of one day in order.
 
@@ -362,26 +348,14 @@ def slices_of_day(
         tables: the parts that each table has of the day.
         grid: instants at which it may be cut, µs, ascending.
         most_rows: rows of all tables that a slice has at most, unless a single cell of the grid has more.
-
-    Raises:
-        InputError: if a single cell, or a slice, has more rows than fit into a task's memory.
     """
     rows = sum(part.written.rows for parts in tables for part in parts)
-    in_slices = f"cluster {cluster!r} would be replayed in slices of", "make evaluation.slice_rows smaller"
     if rows <= most_rows or not len(grid):
-        _require_fit(rows, *in_slices)
         yield Slice(None, None, tuple(tuple(map(PartSlice.whole, parts)) for parts in tables))
         return
     # Rows before the first instant of the grid belong to its cell, which begins with the day.
     places = sum(np.searchsorted(order_of(work, part)[0], grid[1:]) for parts in tables for part in parts)
     ends = np.append(places, rows)
-    cells = np.diff(ends, prepend=0)
-    fullest = int(np.argmax(cells))
-    within = f" in the tick that begins at {time_text(int(grid[fullest]))}"
-    _require_fit(
-        int(cells[fullest]), f"cluster {cluster!r} has", "a shorter evaluation.tick_s cuts the tick", within=within
-    )
-    _require_fit(most_rows, *in_slices)
     cuts = [int(grid[place]) for place in _cut_places(ends, most_rows)]
     pieces = [[_cut(work, part, cuts) for part in parts] for parts in tables]
     for number, (from_us, until_us) in enumerate(pairwise([None, *cuts, None])):
@@ -411,24 +385,3 @@ def _cut(work: WorkDir, part: CodedPart, cuts: Sequence[int]) -> list[PartSlice 
         None if low == high else PartSlice(part, low, high, *((int(ts[row]), int(seq[row])) for row in (low, high - 1)))
         for low, high in pairwise(bounds)
     ]
-
-
-def _require_fit(rows: int, what: str, remedy: str, *, within: str = "") -> None:
-    """Refuse rows that are more than a task can hold at a time."""
-    memory = task_memory()
-    most = memory // BYTES_PER_ROW
-    if rows > most:
-        raise InputError(
-            f"{what} {quantity(rows, 'row')}{within}: more than the {most:,} that fit into {memory / 2**30:.1f} GiB, "
-            f"the memory of a task, at {BYTES_PER_ROW} bytes each; {remedy}, or give tasks more memory"
-        )
-
-
-def task_memory() -> int:
-    """Return how much memory this process may use, bytes: by its own limit, its container's, or the machine's."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), resource.getrlimit(resource.RLIMIT_AS)[0]]
-    for name in _CONTAINER_LIMITS:
-        # Elsewhere than on Linux there is none of them; "max" is no limit.
-        with suppress(OSError, ValueError):
-            limits.append(int(Path(name).read_text()))
-    return min(limit for limit in limits if limit > 0)

@@ -224,7 +224,7 @@ def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, wor
     by_broker = np.zeros((len(by_atom), len(brokers)), dtype=np.int64)
     clients = words.extras.get("client", ())
     by_client = np.zeros(len(clients), dtype=np.int64)
-    for rows in chain.from_iterable(_slices(parts, words.cluster, plan, work) for _, parts in sorted(days.items())):
+    for rows in chain.from_iterable(_slices(parts, plan, work) for _, parts in sorted(days.items())):
         everything = slice(0, len(rows))
         atoms = rows.column("atom", everything).astype(np.int64)
         ticks.append(np.unique(rows.ts // plan.tick_us * plan.tick_us, return_counts=True))
@@ -252,11 +252,11 @@ def _isolated(words: ClusterWords, by_broker: Ints, rules: NamespacePolicies) ->
             yield int(counts.sum()), int(counts[~np.array(permits, dtype=np.bool_)].sum())
 
 
-def _slices(parts: Sequence[CodedPart], cluster: str, plan: CodingPlan, work: WorkDir) -> Iterator[SliceRows]:
+def _slices(parts: Sequence[CodedPart], plan: CodingPlan, work: WorkDir) -> Iterator[SliceRows]:
     """Yield the rows of one day, so many at a time as a replay holds unless its settings say otherwise."""
     first, last = min(part.written.first for part in parts)[0], max(part.written.last for part in parts)[0]
     grid = np.arange(first // plan.tick_us * plan.tick_us, last + 1, plan.tick_us)
-    for cut in slices_of_day(work, [parts], grid, most_rows=SLICE_ROWS, cluster=cluster):
+    for cut in slices_of_day(work, [parts], grid, most_rows=SLICE_ROWS):
         yield rows_of(work, cut.tables[0])
 
 

@@ -114,7 +114,7 @@ def walk_slices(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[l
         first, stop = np.searchsorted(days, [day, day + 1]).tolist()
         parts = [cluster.days.get(day, ()), *(() if days is None else days.get(day, ()) for days in reports)]
         grid = starts[first:stop][timeline.is_grid[first:stop]]
-        for cut in slices_of_day(work, parts, grid, most_rows=run.slice_rows, cluster=cluster.name):
+        for cut in slices_of_day(work, parts, grid, most_rows=run.slice_rows):
             low, high = first, stop
             if cut.from_us is not None:
                 low = int(np.searchsorted(starts, cut.from_us))

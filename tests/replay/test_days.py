@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookup.errors import InputError
-from lookup.replay import days as module
 from lookup.replay.days import Slice, rows_of, slices_of_day
 from lookup.replay.walk import walk_slices
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned
@@ -67,7 +64,7 @@ def test_a_column_of_one_value_is_kept_as_that_value(tmp_path: Path) -> None:
 def _sliced(plan: Planned, most_rows: int) -> list[Slice]:
     (parts,) = plan.cluster.days.values()
     starts, is_grid = plan.cluster.timeline.bounds[:-1], plan.cluster.timeline.is_grid
-    return list(slices_of_day(plan.work, [parts], starts[is_grid], most_rows=most_rows, cluster="east"))
+    return list(slices_of_day(plan.work, [parts], starts[is_grid], most_rows=most_rows))
 
 
 @given(
@@ -127,23 +124,3 @@ def test_load_reports_come_with_the_slice_of_their_time(tmp_path: Path) -> None:
         found.append((len(ticks[0].rows), ((bundles.ts - NOON) // MICRO).tolist()))
 
     assert found == [(1, [-7200, -30, 30]), (1, [90]), (1, [150])]
-
-
-def test_a_tick_that_no_task_can_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tick cannot be cut: the sentence names it, what fits, and what would help."""
-    plan = planned(tmp_path, [lookup(0), *(lookup(60 + place) for place in range(10)), lookup(120)])
-    monkeypatch.setattr(module, "task_memory", lambda: 9 * module.BYTES_PER_ROW)
-
-    with pytest.raises(InputError, match=r"'east' has 10 rows .* 2026-01-01T12:01:00"):
-        _sliced(plan, 2)
-    monkeypatch.setattr(module, "task_memory", lambda: 10 * module.BYTES_PER_ROW)
-    assert len(_sliced(plan, 2)) == 3
-
-    monkeypatch.setattr(module, "task_memory", lambda: 11 * module.BYTES_PER_ROW)
-    with pytest.raises(InputError, match=r"'east' .* slices of 12 rows: .* 11"):
-        _sliced(plan, 12)
-    monkeypatch.setattr(module, "task_memory", lambda: 10 * module.BYTES_PER_ROW)
-
-    alone = planned(tmp_path / "alone", [lookup(place) for place in range(11)])
-    with pytest.raises(InputError, match=r"has 11 rows .* 2026-01-01T12:00:00"):
-        _sliced(alone, 2)
