@@ -6,10 +6,8 @@ take longer than everything else.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError
-from lookup.logs.columns import MAX_WEIGHT, TABLES, Bounds
+from lookup.logs.columns import MAX_WEIGHT
 from lookup.logs.readers.values import LATIN_1
 from lookup.model.time import FIRST_US, LAST_US
 
@@ -123,17 +121,6 @@ class Checks:
             self.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: "the timestamp is missing", "ts")
         return values
 
-    def figures(self) -> None:
-        """Refuse rows whose numbers are out of range, those that no replay reads as well."""
-        for column in TABLES["lookups"]:
-            name, bounds = column.name, column.check
-            # Weights have sentences of their own.
-            if not isinstance(bounds, Bounds) or name == "weight" or name not in self._batch.rows.schema.names:
-                continue
-            values = _figures(self._batch.rows.column(name))
-            low = values > bounds.low if bounds.excludes_low else values >= bounds.low
-            self.refuse(~(low & (values <= min(bounds.high, sys.float_info.max))), partial(_why, name, bounds), name)
-
     def weights(self) -> Ints:
         """Return each row's weight in micro-units, that of 1.0 if it has none, and refuse weights out of range."""
         names = self._batch.rows.schema.names
@@ -164,15 +151,6 @@ def _micros(column: pa.Array) -> Ints:
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     values: Ints = column.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
     return values
-
-
-def _why(name: str, bounds: Bounds, text: str | None) -> str:
-    """Return why a number is refused, as `check_row` says it."""
-    try:
-        bounds(float(text or "nan"))
-    except ValueError as error:
-        return f"{name}: {error}"
-    raise AssertionError(f"{name} {text} is sound")
 
 
 def sequence(batch: LogBatch) -> Ints:

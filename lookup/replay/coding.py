@@ -324,7 +324,6 @@ class Coder:
         checks.refuse(properties < 0, lambda _: "properties is not a JSON object of texts", "properties")
         results = self._coded(batch, "result", lambda text: RESULTS.index(text) if text in RESULTS else -1)
         checks.refuse(results < 0, lambda text: f"result {text!r} is none of {', '.join(RESULTS)}", "result")
-        checks.figures()
         weights = checks.weights()
         self.quarantined.extend(checks.quarantined)
         usable, is_redirect = checks.usable, results == RESULTS.index("redirect")
@@ -405,8 +404,6 @@ class Coder:
 def used_columns(present: Sequence[str], plan: CodingPlan) -> list[str]:
     """Return which columns of a log a task reads."""
     wanted = {"ts", "seq", "cluster", "topic", "properties", "broker", "result", "read_only", "weight"}
-    # Nothing depends on these two, but a row that breaks their rules is refused.
-    wanted |= {"propensity", "latency_ms"}
     wanted |= {name for name in plan.extras if name != "domain"} | ({"client"} if plan.client_rules else set())
     return [name for name in present if name in wanted]
 

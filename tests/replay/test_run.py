@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.errors import InputError
-from lookup.logs.columns import check_row
 from lookup.replay.outcome import ReplayOutcome
 from tests.replay.layouts import write_rows
 from tests.replay.small import BROKER, LOOKUP, replayed, write_log, write_table
@@ -203,27 +202,6 @@ _SMALL: Sequence[tuple[str, dict[str, Any], str]] = (
     ("loads", {"load": '{"topics": "many"}'}, r".*topics.*'many'.*"),
 )
 _WHOLE = {"ts": START_US, "cluster": "east", "bundle": "t/n/0x00000000_0x80000000", "broker": "b1:8080"}
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("latency_ms", -1.0),
-        ("latency_ms", float("inf")),
-        ("propensity", 0.0),
-        ("propensity", 1.5),
-        ("propensity", float("nan")),
-    ],
-)
-def test_numbers_that_no_figure_needs_have_the_rules_of_an_ingest(tmp_path: Path, column: str, value: float) -> None:
-    """A row that breaks one goes to quarantine with the reason that an ingest gives; null is none."""
-    write_log(tmp_path, {}, {column: value}, {column: None}, {column: 1})
-
-    replayed(tmp_path, evaluation={"max_quarantine_ratio": 0.5})
-
-    ((table, line, reason, _),) = _quarantine(tmp_path)
-    assert (table, line) == ("lookups", 2)
-    assert reason == check_row("lookups", {"ts": 1, "topic": "persistent://t/n/x", column: value}, "east")
 
 
 _ROWS: Mapping[str, dict[str, Any]] = {
