@@ -28,9 +28,7 @@ def _add_arguments(parser: Parser) -> None:
         "--hours", type=number, metavar="X", help=f"length of the log in hours (default: {usual.hours})"
     )
     parser.add_argument("--seed", type=whole, metavar="N", help="seed of all random choices (default: 1)")
-    parser.add_argument(
-        "--policy", metavar="POLICY", help=f"policy that ships, or TOML file, or none (default: {usual.policy})"
-    )
+    parser.add_argument("--policy", metavar="POLICY", help=f"policy that ships, or TOML file (default: {usual.policy})")
     parser.many("--set", metavar="KEY=VALUE", help=f"another figure, like brokers=6, of {', '.join(_OTHERS)}")
     add_format(parser, "table", "json")
 

@@ -34,7 +34,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write two days of lookups from three racks."""
     folder = tmp_path_factory.mktemp("log") / "sample"
     sizes = {"lookups": 20_000, "clusters": 1, "brokers": 6, "topics": 1_000, "tenants": 96, "namespaces": 96}
-    lookup.generate(folder, hours=_HOURS, zipf=0.2, rack_affinity=1.0, losses=0, policy="none", seed=3, **sizes)
+    lookup.generate(folder, hours=_HOURS, zipf=0.2, rack_affinity=1.0, losses=0, seed=3, **sizes)
     return folder
 
 

@@ -22,7 +22,7 @@ from lookup.logs.columns import RESULTS
 from lookup.logs.generator.loads import BrokerReports, BundleFigures, BundleTraffic
 from lookup.logs.generator.owners import SyntheticOwners
 from lookup.logs.generator.policies import read_policy
-from lookup.logs.generator.settings import NO_POLICY, GenerateSettings
+from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.traffic import (
     TABLE_BITS,
     Draw,
@@ -54,7 +54,7 @@ _REDIRECTED = 330
 _EXTERNAL = 2_000
 #: Latency of a lookup whose broker stands in the client's rack, and of the others, ms.
 _NEAR_MS, _FAR_MS = 1.5, 4.0
-_CONNECT, _REDIRECT, _FAILED, _UNKNOWN = (RESULTS.index(name) for name in ("connect", "redirect", "failed", "unknown"))
+_CONNECT, _REDIRECT, _FAILED = (RESULTS.index(name) for name in ("connect", "redirect", "failed"))
 #: Bundles are reported with each of so many reports of brokers, and after a split.
 _BUNDLE_REPORTS = 5
 #: What is drawn for each row: a column of 16 bits, shape (n,), for each of these.
@@ -222,10 +222,7 @@ class ClusterLog:
         return self._traffic.reconnects
 
     def rows(self, table: str) -> Iterator[dict[str, object]]:
-        """Yield this cluster's rows of a table other than `lookups`; complete once all pieces were drawn.
-
-        A log that does not say who answered keeps of OWNERSHIP only what an administrator did, without owners.
-        """
+        """Yield this cluster's rows of a table other than `lookups`; complete once all pieces were drawn."""
         rows: Iterable[dict[str, object]] = self._owners.rows
         if table == "brokers":
             rows = broker_rows(self._events, self._sites)
@@ -233,8 +230,6 @@ class ClusterLog:
             rows = self._load_rows
         elif table == "bundles":
             rows = self._bundle_rows
-        elif self._settings.policy == NO_POLICY:
-            rows = ({**row, "broker": None} for row in rows if row["by"] == "admin")
         return ({"cluster": self._name, **row} for row in rows)
 
     def pieces(self) -> Iterator[_Columns]:
@@ -295,18 +290,7 @@ class ClusterLog:
             "weight": self._weights[dice["weight"] >> (16 - TABLE_BITS)],
         }
         self._written += len(draw)
-        # The owners answer in any case: load reports depend on them.
-        answers = self._answers(draw, dice, drawn, hop=hop)
-        if self._settings.policy == NO_POLICY:
-            no_broker, no_number = np.full(len(draw), -1, np.int32), np.full(len(draw), np.nan)
-            answers = {
-                "asked_broker": no_broker,
-                "broker": no_broker,
-                "result": np.where(hop, _REDIRECT, _UNKNOWN).astype(np.int8),
-                "propensity": no_number,
-                "latency_ms": no_number,
-            }
-        return {**drawn, **answers}
+        return {**drawn, **self._answers(draw, dice, drawn, hop=hop)}
 
     def _answers(
         self, draw: Draw, dice: Mapping[str, NDArray[np.uint16]], drawn: _Columns, *, hop: NDArray[np.bool_]

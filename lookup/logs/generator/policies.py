@@ -9,7 +9,6 @@ from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import Argument, Sentence, SettingsError
-from lookup.logs.generator.settings import NO_POLICY, GenerateSettings
 from lookup.logs.generator.world import Software
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.quoting import shown, suggestion
@@ -30,9 +29,9 @@ def read_policy(name: str) -> tuple[Policy, Software]:
         SettingsError: if there is none, or it is wrong.
     """
     known = {each.name: each.path for each in shipped().values() if each.kind == "policy"}
-    path = known.get(GenerateSettings.policy if name == NO_POLICY else name, Path(name))
+    path = known.get(name, Path(name))
     if path.suffix != ".toml" or not path.is_file():
-        hint = suggestion(name, [NO_POLICY, *known])
+        hint = suggestion(name, known)
         raise _wrong(f" is {shown(name)}, neither a policy that ships nor a TOML file; {hint}")
     specs = load_policies(path)
     if len(specs) != 1:

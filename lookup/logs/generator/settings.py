@@ -11,10 +11,7 @@ from typing import Any
 from lookup.errors import Argument, Sentence, SettingsError
 from lookup.model.time import US_PER_S, moment_at, to_us
 
-__all__ = ["NO_POLICY", "GenerateSettings"]
-
-#: In place of a policy: the log does not say who answered.
-NO_POLICY = "none"
+__all__ = ["GenerateSettings"]
 
 #: Brokers started a day before the log, and no timestamp is below zero.
 _FIRST_START = moment_at(86_400 * US_PER_S)
@@ -71,7 +68,7 @@ class GenerateSettings:
     rack_affinity: float = _figure(0.6, 0.0, 1.0)
     #: seconds between load reports; 0 writes none, and the policy sees no load
     load_report_s: int = _figure(60, 0, 86_400)
-    #: what places and moves bundles: a policy that ships, a TOML file with one, or `NO_POLICY`
+    #: what places and moves bundles: a policy that ships or a TOML file with one
     policy: str = "stock-modular-4.2"
     seed: int = _figure(1, 0, 2**63 - 1)
 

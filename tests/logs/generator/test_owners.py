@@ -127,17 +127,6 @@ def test_a_policy_that_is_none_is_refused(tmp_path: Path, text: str | None, sent
     assert not (tmp_path / "log").exists()
 
 
-def test_without_a_policy(tmp_path: Path) -> None:
-    """`policy = "none"` leaves out whatever would tell who answered."""
-    output = Path(generate(replace(SMALL, policy="none"), tmp_path / "log").output)
-    frame, ownership = read(output, "lookups"), read(output, "ownership")
-
-    assert frame[["asked_broker", "broker", "propensity", "latency_ms"]].isna().all().all()
-    assert set(frame["result"]) == {"unknown", "redirect"}
-    assert set(ownership["by"]) == {"admin"}
-    assert ownership["broker"].isna().all()
-
-
 @pytest.mark.parametrize("policy", ["stock-modular-4.2", "stock-modular-5.0", "stock-extensible-4.2"])
 def test_the_policy_moves_bundles(tmp_path: Path, policy: str) -> None:
     """Each of Pulsar's shedders acts on what the log's own reports say."""

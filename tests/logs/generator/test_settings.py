@@ -107,7 +107,7 @@ def test_a_start_without_zone_is_utc() -> None:
         splits=st.integers(0, 40),
         unloads=st.integers(0, 9),
         load_report_s=st.sampled_from([0, 60, 977]),
-        policy=st.sampled_from(["none", "random", "rack-only", "stock-modular-4.2", "stock-extensible-5.0"]),
+        policy=st.sampled_from(["random", "rack-only", "stock-modular-4.2", "stock-extensible-5.0"]),
         seed=st.integers(0, 2**63 - 1),
     )
 )
