@@ -16,7 +16,7 @@ from lookup.engine.ledger import MICRO, LazyTopBundles
 from lookup.model.load import RESOURCES, Load
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import SliceRows, Span, outlive
-from lookup.replay.origins import OriginWindow
+from lookup.replay.origins import Origins, Pairs, added, summed_pairs
 from lookup.replay.plan import BundleReports, ClusterPlan, RunPlan
 from lookup.replay.walk import SliceReports
 
@@ -29,12 +29,17 @@ Windows = tuple[Ints, Ints | None]
 
 
 class _Cell:
-    """The lookups of one cell of the grid; the weight of each atom is summed when a policy asks."""
+    """The lookups of one cell of the grid, whose weights are summed when a policy asks.
 
-    def __init__(self, n_atoms: int) -> None:
+    Args:
+        n_codes: sets of lookup properties; 0 if nobody asks where lookups come from.
+    """
+
+    def __init__(self, n_atoms: int, n_codes: int) -> None:
         self.spans: list[Span] = []
-        self._n_atoms = n_atoms
+        self._n_atoms, self._n_codes = n_atoms, n_codes
         self._micro: Ints | None = None
+        self._pairs: Pairs | None = None
 
     def micro(self) -> Ints:
         """Return the weight of each atom in micro-units, shape (n_atoms,); no rows may come after."""
@@ -46,8 +51,18 @@ class _Cell:
                 sums.append(count() if high - low < self._n_atoms else rows.once(("weights", low, high), count))
             # A single one is not copied, as most cells have one span and most windows one cell.
             self._micro = reduce(np.add, sums) if sums else np.zeros(self._n_atoms, dtype=np.int64)
-            self.spans = []
+            self.spans = self.spans if self._n_codes else []
         return self._micro
+
+    def pairs(self) -> Pairs:
+        """Return the weight of each pair of atom and properties that occurs; no rows may come after."""
+        if self._pairs is None:
+            sums = (
+                rows.once(("origins", low, high), partial(summed_pairs, rows, slice(low, high), self._n_codes))
+                for rows, low, high in self.spans
+            )
+            self._pairs = added(list(sums))
+        return self._pairs
 
 
 def _summed_weights(rows: SliceRows, span: slice, n_atoms: int) -> Ints:
@@ -67,16 +82,17 @@ class AtomLoads:
     """
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, *, with_origins: bool = False) -> None:
-        self._n_atoms = n_atoms = cluster.words.atoms.count
+        n_atoms, self._properties = cluster.words.atoms.count, cluster.words.properties
+        self._has_origins = with_origins
+        self._new_cell = partial(_Cell, n_atoms, len(self._properties) if with_origins else 0)
         self._cells: deque[_Cell] = deque(maxlen=run.session_us // run.tick_us)
-        self._open = _Cell(n_atoms)
+        self._open = self._new_cell()
         self._instant_us: int | None = None
         self._session_s = run.session_us / MICRO
         self._reported = None if cluster.bundle_loads is None else _ReportedBundles(cluster.bundle_loads, n_atoms)
         self._window: Ints | None = None
         self._rates: Ints | None = None
-        #: None if no part of the policy asks where lookups come from
-        self.origins = OriginWindow(cluster, run) if with_origins else None
+        self._needs_lookups = self._reported is None or with_origins
 
     def begin_slice(self, reports: SliceReports, reached_us: int) -> None:
         """Take in the reports of a slice; from now on only instants from `reached_us` on are asked for."""
@@ -85,24 +101,18 @@ class AtomLoads:
 
     def add(self, rows: SliceRows, low: int, high: int) -> None:
         """Add the lookups of a tick to the open cell."""
-        if high > low and self._reported is None:
+        if high > low and self._needs_lookups:
             self._open.spans.append((rows, low, high))
-        if high > low and self.origins is not None:
-            self.origins.add(rows, low, high)
 
     def end_slice(self, rows: SliceRows) -> None:
         """Let go of a slice but for its rows of the last `session_s`."""
         outlive(rows, [cell.spans for cell in (*self._cells, self._open)])
-        if self.origins is not None:
-            self.origins.end_slice(rows)
 
     def close_cell(self, now_us: int) -> None:
         """Close the open cell at a grid instant."""
-        if self._instant_us is not None and self._reported is None:
+        if self._instant_us is not None and self._needs_lookups:
             self._cells.append(self._open)
-            self._open = _Cell(self._n_atoms)
-        if self._instant_us is not None and self.origins is not None:
-            self.origins.close_cell()
+            self._open = self._new_cell()
         self._instant_us, self._window, self._rates = now_us, None, None
 
     @property
@@ -134,6 +144,13 @@ class AtomLoads:
     def seconds(self) -> float:
         """Return over how many seconds the window's weight came; 1.0 if it is reported per second."""
         return self._session_s if self._reported is None else 1.0
+
+    def origins(self, bundles: BundleMap) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+        """Return where the lookups of the last `session_s` come from; nothing if no part of the policy asks."""
+        if not self._has_origins:
+            return {}
+        cells = tuple(self._cells)
+        return Origins(lambda: [cell.pairs() for cell in cells], self._properties, bundles.ordered(), self._session_s)
 
     def weight_of(self, atoms: slice) -> float:
         """Return the load of a bundle at the last grid instant, weight per second."""
@@ -356,7 +373,7 @@ class BrokerLoads:
             # Without rates of messages the loads of bundles stand for them, as those of brokers do.
             long_term_bundle_rates=_BundleRates(of_bundles),
             bundle_unit="bytes/s" if are_bytes else "weight/s",
-            origins={} if self._loads.origins is None else self._loads.origins.origins(self._bundles),
+            origins=self._loads.origins(self._bundles),
         )
         if self._reported is None:
             return figures

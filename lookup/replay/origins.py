@@ -5,104 +5,57 @@ Only a policy that declares `view.load.origins` has these sums, and even then no
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.replay.atoms import BundleMap
-from lookup.replay.days import SliceRows, Span, outlive
-from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.days import SliceRows
 
-__all__ = ["OriginWindow"]
+__all__ = ["Origins", "Pairs", "added", "summed_pairs"]
 
 Ints = NDArray[np.int64]
 #: Keys of pairs of atom and properties, ascending, and the weight of each in micro-units; both of shape (n_pairs,).
-_Pairs = tuple[Ints, Ints]
+Pairs = tuple[Ints, Ints]
 
 
-class _Cell:
-    """The lookups of one cell of the grid, by pair of atom and properties."""
-
-    def __init__(self, n_codes: int) -> None:
-        self.spans: list[Span] = []
-        self._n_codes = n_codes
-        self._pairs: _Pairs | None = None
-
-    def pairs(self) -> _Pairs:
-        """Return the weight of each pair that occurs; no rows may come after."""
-        if self._pairs is None:
-            sums = [
-                rows.once(("origins", low, high), partial(_summed_pairs, rows, slice(low, high), self._n_codes))
-                for rows, low, high in self.spans
-            ]
-            self._pairs = _added(sums)
-            self.spans = []
-        return self._pairs
-
-
-def _summed_pairs(rows: SliceRows, span: slice, n_codes: int) -> _Pairs:
+def summed_pairs(rows: SliceRows, span: slice, n_codes: int) -> Pairs:
+    """Return the weight of each pair in some rows; `n_codes` is how many sets of properties there are."""
     keys = rows.column("atom", span).astype(np.int64) * n_codes + rows.column("properties", span)
     return _by_key(keys, rows.column("weight", span))
 
 
-def _added(sums: list[_Pairs]) -> _Pairs:
+def added(sums: list[Pairs]) -> Pairs:
+    """Add weights up by their pairs."""
     if not sums:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     keys, weights = zip(*sums, strict=True)
     return _by_key(np.concatenate(keys), np.concatenate(weights))
 
 
-def _by_key(keys: Ints, weights: Ints) -> _Pairs:
+def _by_key(keys: Ints, weights: Ints) -> Pairs:
     found, places = np.unique(keys, return_inverse=True)
     return found, np.bincount(places, weights, minlength=len(found)).astype(np.int64)
 
 
-class OriginWindow:
-    """The lookups of the last `session_s` before a grid instant, as `AtomLoads` holds them for the loads of bundles."""
+class Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
+    """Weight per second by client property, bundle and value, by one property when it is asked for.
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
-        self._properties = cluster.words.properties
-        self._cells: deque[_Cell] = deque(maxlen=run.session_us // run.tick_us)
-        self._open = _Cell(len(self._properties))
-        self._session_s = run.session_us / MICRO
-
-    def add(self, rows: SliceRows, low: int, high: int) -> None:
-        """Add the lookups of a tick to the open cell."""
-        self._open.spans.append((rows, low, high))
-
-    def end_slice(self, rows: SliceRows) -> None:
-        """Let go of a slice but for its rows of the last `session_s`."""
-        outlive(rows, [cell.spans for cell in (*self._cells, self._open)])
-
-    def close_cell(self) -> None:
-        """Close the open cell at a grid instant."""
-        self._cells.append(self._open)
-        self._open = _Cell(len(self._properties))
-
-    def origins(self, bundles: BundleMap) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-        """Return the weight per second by client property, bundle and value; to be asked before the next cell closes.
-
-        Args:
-            bundles: as they are at the instant; later splits do not matter.
-        """
-        return _Origins(tuple(self._cells), self._properties, bundles.ordered(), self._session_s)
-
-
-class _Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
-    """The sums over some cells, by one property when it is asked for."""
+    Args:
+        pairs: returns the sums of some cells; called before the next cell closes.
+        bundles: as they are at the instant, those of `BundleMap.ordered`; later splits do not matter.
+        seconds: that the cells last.
+    """
 
     def __init__(
         self,
-        cells: tuple[_Cell, ...],
+        pairs: Callable[[], list[Pairs]],
         properties: tuple[Mapping[str, str], ...],
         bundles: tuple[Ints, NDArray[np.object_]],
         seconds: float,
     ) -> None:
-        self._cells, self._properties, self._seconds = cells, properties, seconds
+        self._pairs, self._properties, self._seconds = pairs, properties, seconds
         self._starts, self._names = bundles
         self._known: dict[str, Mapping[str, Mapping[str, float]]] = {}
 
@@ -123,7 +76,7 @@ class _Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
         values = sorted({sent[key] for sent in self._properties if key in sent})
         numbers = {value: number for number, value in enumerate(values)}
         of_code = np.array([numbers[sent[key]] if key in sent else -1 for sent in self._properties], np.int64)
-        keys, micro = _added([cell.pairs() for cell in self._cells])
+        keys, micro = added(self._pairs())
         atoms, codes = np.divmod(keys, len(self._properties))
         said = (of_code[codes] >= 0) & (micro > 0)
         places = np.searchsorted(self._starts, atoms[said], side="right") - 1
