@@ -6,9 +6,7 @@ file each. A cluster's log is drawn, answered and laid out piece by piece. A pol
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from operator import itemgetter
@@ -41,8 +39,6 @@ from lookup.model.time import moment_at
 __all__ = ["ClusterLog", "GenerateReport", "GenerateSettings", "generate"]
 
 _TABLES = ("lookups", "brokers", "loads", "bundles", "ownership")
-#: Files of one cluster that are written at the same time.
-_WRITING = 2
 
 #: Columns of LOOKUPS as arrays of one length: codes for dictionary columns (-1 is null), values for the others.
 _Columns = Mapping[str, NDArray[np.generic]]
@@ -115,24 +111,13 @@ def generate(
 
 
 def _write_lookups(log: ClusterLog, name: str, directory: str, numbers: Iterator[int]) -> None:
-    """Write the rows of one cluster, files of at most a million rows of one day, numbered through all clusters.
-
-    Encoding runs beside the generator, at most two files at a time: memory does not grow with the log.
-    """
+    """Write the rows of one cluster, files of at most a million rows of one day, numbered through all clusters."""
     dictionaries = {
         column: pa.array(list(entries), pa.string())
         for column, entries in {"cluster": (name,), **log.dictionaries}.items()
     }
-    writing: deque[Future[None]] = deque()
-    with ThreadPoolExecutor(_WRITING, thread_name_prefix="generate-parquet") as pool:
-        for date, pieces in _files(log.pieces()):
-            # The generator waits here if it is faster than the disk.
-            if len(writing) == _WRITING:
-                writing.popleft().result()
-            path = f"{directory}/part-{next(numbers):05}-{date}.parquet"
-            writing.append(pool.submit(_write_pieces, path, pieces, dictionaries))
-        for written in writing:
-            written.result()
+    for date, pieces in _files(log.pieces()):
+        _write_pieces(f"{directory}/part-{next(numbers):05}-{date}.parquet", pieces, dictionaries)
 
 
 def _files(pieces: Iterable[_Columns]) -> Iterator[tuple[str, list[_Columns]]]:
