@@ -96,13 +96,8 @@ def _spans(times: Sequence[Span], first_us: int, last_us: int) -> str:
     log = f"its lookups come from {time_text(first_us)} to {time_text(last_us)}"
     if not times:
         return f"{log}, and brokers never register"
-    before, after = [end for _, end in times if end <= first_us], [start for start, _ in times if start > last_us]
-    if before and after and not _overlap(times, first_us, last_us):
-        return (
-            f"{log}, and brokers are registered until {time_text(max(before))} and again from {time_text(min(after))}"
-        )
     start, end = times[0][0], max(end for _, end in times)
-    ends = [f"from {time_text(start)}"] if start >= FIRST_US else []
-    ends += [f"until {time_text(end)}"] if end <= LAST_US else ["on"] if ends else []
+    ends = [f" from {time_text(start)}"] if start >= FIRST_US else []
+    ends += [f" until {time_text(end)}"] if end <= LAST_US else []
     gap = ", but not all the time" if start <= first_us and last_us < end else ""
-    return f"{log}, and {' '.join(['brokers are registered', *ends])}{gap}"
+    return f"{log}, and brokers are registered{''.join(ends)}{gap}"
