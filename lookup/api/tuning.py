@@ -37,7 +37,6 @@ from lookup.report.manifest import fingerprint
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, apart
 from lookup.tuning import document as documents
-from lookup.tuning.effects import settings_document
 from lookup.tuning.sealing import DAY_US
 from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.trials import Shown, shown_of
@@ -312,11 +311,8 @@ class TuneRun:
         judged = [documents.judged_entry(one, search, sealed) for one in finalists if sealed is not None]
         judged = [one | {"same": documents.same_values(one, candidates, batches)} for one in judged]
         recommended = documents.confirmed(judged) if has_holdout else []
-        # Without what is sealed the search has the last word on what matters.
-        best = (recommended if has_holdout else judged)[:1]
         seen = f"were opened {quantity(self.opened, 'time')}" if self.opened > 1 else "the search has not seen"
         days = f"on days that {seen}" if has_holdout else None
-        first = {row["candidate"]: documents.standing(row["figures"], row["idle"]) for row in batches[0]["rows"]}
         return {
             "schema": _SCHEMA,
             "conclusion": documents.conclusion(recommended, judged, aims, days),
@@ -330,9 +326,7 @@ class TuneRun:
             },
             "against": [],
             "candidates": candidates,
-            "settings": settings_document(
-                search, first, {(one["space"], key) for one in best for key in one["changes"]}
-            ),
+            "settings": documents.settings_entries(search),
             **documents.aims_document(aims),
             **self.trials.span,
             "opened": self.opened,

@@ -20,7 +20,7 @@ from lookup.tuning.wording import label
 
 __all__ = [
     "against_entry", "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures", "is_open", "json_bytes",
-    "judged_entry", "same_values", "standing",
+    "judged_entry", "same_values", "settings_entries", "standing",
 ]  # fmt: skip
 
 
@@ -153,6 +153,20 @@ def same_values(
     }
     others = [of["candidate"] for of in group if of["candidate"] != one["candidate"]]
     return {"candidates": others, "values": values if others else {}}
+
+
+def settings_entries(search: Search) -> list[dict[str, Any]]:
+    """Return every setting that was varied: where, its value today, and its scale."""
+    return [
+        {
+            "space": space.name,
+            "key": axis.key,
+            "today": space.today(axis),
+            "scale": "choices" if axis.choices else "log" if axis.is_log else "linear",
+        }
+        for space in search.spaces.values()
+        for axis in space.axes
+    ]
 
 
 def judged_entry(candidate: Candidate, search: Search, shown: Shown) -> dict[str, Any]:

@@ -49,7 +49,6 @@ def tuning_page(document: _Document) -> str:
         [
             Section("answer", "The answer", list(_answer(document))),
             Section("front", _front_title(document), list(_front(document))),
-            Section("settings", "Which settings matter", list(_settings(document))),
             Section("candidates", "Candidates", list(_candidates(document))),
         ],
         title=_TITLE,
@@ -196,19 +195,6 @@ def _span(figures: _Document, name: str, document: _Document, *, has_width: bool
         return at, at, at
     low, high = sorted(at + sign * (figure[end] - figure["delta"]) for end in ("low", "high"))
     return at, low, high
-
-
-def _settings(document: _Document) -> Iterator[Block]:
-    yield Paragraph(
-        "A setting matters if a figure that is aimed at depends on its value in the first batch, or if the change that "
-        "is recommended first needs it."
-    )
-    answers = {True: "matters", False: "no effect could be told from luck", None: "too few candidates to tell"}
-    rows = [
-        [one["key"], one["space"], _text(_plain(one["today"])), answers[one["matters"]]] for one in document["settings"]
-    ]
-    caption = f"Settings that were varied{_caution(document)}"
-    yield Table(["setting", "space", "today", "answer"], rows, "settings-table", caption, texts=(0, 1, 3))
 
 
 def _candidates(document: _Document) -> Iterator[Block]:

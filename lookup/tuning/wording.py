@@ -155,8 +155,3 @@ def sentences(document: Mapping[str, Any]) -> Iterator[str]:
             idle.setdefault(one["space"], one["idle"])
     for space, why in idle.items():
         yield f"space {space} cannot act on this log: {why}"
-    answers = {False: "no effect of these could be told from luck", None: "too few candidates to tell what these do"}
-    for matters, text in answers.items():
-        keys = dict.fromkeys(one["key"] for one in document["settings"] if one["matters"] is matters)
-        if keys:
-            yield f"{text}: {', '.join(keys)}"

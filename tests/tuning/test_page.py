@@ -73,15 +73,6 @@ def test_the_front_is_drawn_beside_the_sealed_days(document: dict[str, Any]) -> 
     assert {row["label"] for row in _rows(searched) if row["label"]} >= {"today", str(best["candidate"])}
 
 
-def test_a_table_says_which_settings_matter(document: dict[str, Any]) -> None:
-    """One row for each, with its value today."""
-    table = tuning_page(document).partition('<table id="settings-table"')[2].partition("</table>")[0]
-
-    assert [one["key"] for one in document["settings"] if not one["matters"]] == ["grace_s"]
-    rows = [re.sub(r"<[^>]+>", "|", row) for row in table.split("<tr>")[2:]]
-    assert [("scorers[1].weight" in row, "|matters|" in row) for row in rows] == [(True, True), (False, False)]
-
-
 def test_all_candidates_stand_in_a_table_that_can_be_narrowed(document: dict[str, Any]) -> None:
     """Names out of settings end no tag."""
     page = tuning_page(document)
@@ -97,7 +88,7 @@ def test_without_sealed_days_every_figure_says_so(document: dict[str, Any]) -> N
     page = tuning_page({**document, "sealed_from": None, "recommended": []})
 
     titles = re.findall(r"<(?:figcaption|caption)[^>]*>([^<]*)", page)
-    assert len(titles) >= 4
+    assert len(titles) >= 3
     assert all("no days were sealed" in title for title in titles)
     assert "not confirmed: no days" not in tuning_page(document)
 
