@@ -309,7 +309,6 @@ class TuneRun:
         batches = [self.records[number] for number in sorted(self.records)]
         candidates = [documents.entry(one, search) for one in search.candidates]
         judged = [documents.judged_entry(one, search, sealed) for one in finalists if sealed is not None]
-        judged = [one | {"same": documents.same_values(one, candidates, batches)} for one in judged]
         recommended = documents.confirmed(judged) if has_holdout else []
         seen = f"were opened {quantity(self.opened, 'time')}" if self.opened > 1 else "the search has not seen"
         days = f"on days that {seen}" if has_holdout else None

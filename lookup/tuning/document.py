@@ -20,7 +20,7 @@ from lookup.tuning.wording import label
 
 __all__ = [
     "against_entry", "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures", "is_open", "json_bytes",
-    "judged_entry", "same_values", "settings_entries", "standing",
+    "judged_entry", "settings_entries", "standing",
 ]  # fmt: skip
 
 
@@ -126,33 +126,6 @@ def confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return is_worse, len(one["changes"])
 
     return sorted(left, key=rank)
-
-
-def same_values(
-    one: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]], batches: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Return the other candidates that did the same as a finalist, and by key the values that all of them have.
-
-    Figures that are equal to the last digit in every batch which had both come from the same decisions.
-
-    Args:
-        candidates: entries of all candidates, by number.
-        batches: records of all batches.
-    """
-    same: dict[int, bool] = {}
-    for batch in batches:
-        rows = {row["candidate"]: [figure["value"] for figure in row["figures"].values()] for row in batch["rows"]}
-        for number in rows if one["candidate"] in rows else ():
-            same[number] = same.get(number, True) and rows[number] == rows[one["candidate"]]
-    group = [of for of in candidates if same.get(of["candidate"]) and of["space"] == one["space"]]
-    known = {key: value for of in group for key, value in of["before"].items()}
-    # A part that is a table has no hash.
-    values = {
-        key: list({repr(value := of["changes"].get(key, before)): value for of in group}.values())
-        for key, before in known.items()
-    }
-    others = [of["candidate"] for of in group if of["candidate"] != one["candidate"]]
-    return {"candidates": others, "values": values if others else {}}
 
 
 def settings_entries(search: Search) -> list[dict[str, Any]]:

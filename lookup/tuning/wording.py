@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
-
-from lookup.model.quoting import quantity
 
 __all__ = [
     "answers", "beside_today", "confirmation", "figure_rows", "gain_text", "label", "reopened", "restart_text",
@@ -99,40 +96,6 @@ def figure_rows(document: Mapping[str, Any]) -> tuple[list[str], list[list[str]]
     return [*heads, *(f"answer, {of.name}" for of in days[1:])], rows
 
 
-def _drift(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how today's figures and the gains of the first finalist differ between the search and other days."""
-    search, *later = _days(document)
-    for first in [*document["recommended"], *document["finalists"]][:1]:
-        number = first["candidate"]
-        for of, name in product(later, [*document["objectives"], *document["prices"]]):
-            today = " to ".join(_number(days.today[name]) for days in (search, of))
-            figures = (days.finalists[number]["sealed"][name] for days in (search, of))
-            gains = " to ".join("-" if one["delta"] is None else f"{one['delta']:+.3g}" for one in figures)
-            about = f"drift of {label(name, document)} from the search to {of.name}"
-            yield f"{about}: today {today}, gain of candidate {number} {gains}"
-
-
-def _interchangeable(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the alternatives to a finalist: other values that do the same, and other finalists that are as good."""
-    for one in document["finalists"]:
-        if others := one["same"]["candidates"]:
-            values = " with ".join(f"{key} {_range(of)}" for key, of in one["same"]["values"].items())
-            count = quantity(len(others), "other candidate")
-            yield f"{values} do the same as candidate {one['candidate']}: {count} had equal figures"
-    best, *others = document["recommended"] or [{}]
-    for other in others:
-        if other["candidate"] in best["as_good"] and best["candidate"] in other["as_good"]:
-            keys = [f"candidate {of['candidate']} ({', '.join(of['changes'])})" for of in (best, other)]
-            aims = " and ".join(document["objectives"])
-            yield f"{' and '.join(keys)} are interchangeable: {confirmation(document)} show no difference in {aims}"
-
-
-def _range(values: Sequence[Any]) -> str:
-    if len(values) > 1 and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return f"{min(values)} to {max(values)}"
-    return " or ".join(map(str, values))
-
-
 def _number(figure: Mapping[str, Any]) -> str:
     return "-" if figure["value"] is None else f"{figure['value']:.4g}"
 
@@ -147,8 +110,6 @@ def sentences(document: Mapping[str, Any]) -> Iterator[str]:
         yield reopened(document["opened"])
     if (cycles := document["incumbent"]["cycles"]) is not None:
         yield f"today {cycles}"
-    yield from _drift(document)
-    yield from _interchangeable(document)
     idle: dict[str, str] = {}
     for one in document["candidates"]:
         if one["idle"] is not None:

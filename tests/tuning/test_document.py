@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lookup.tuning.document import against_entry, conclusion, confirmed, figures, judged_entry, same_values
+from lookup.tuning.document import against_entry, conclusion, confirmed, figures, judged_entry
 from lookup.tuning.racing import Standing
 from lookup.tuning.search import Candidate, Search
 from lookup.tuning.trials import Shown
@@ -101,29 +101,6 @@ def test_fewer_changes_do_not_come_first_if_they_are_shown_to_be_worse() -> None
     judged = [_finalist(7, "a", "b"), _finalist(3, "a", as_good=[7])]
 
     assert [one["candidate"] for one in confirmed(judged)] == [7, 3]
-
-
-def test_values_that_do_the_same_are_listed_with_todays_where_a_key_is_not_changed() -> None:
-    """The same in each batch that had both, to the last digit; one that differed in an earlier batch is another."""
-
-    def entry(number: int, space: str = "s", **changes: int) -> dict[str, Any]:
-        return {"candidate": number, "space": space, "changes": changes, "before": dict.fromkeys(changes, 60)}
-
-    def batch(**values: float) -> dict[str, Any]:
-        rows = [
-            {"candidate": int(name[1:]), "figures": {"imbalance_max_mean": {"value": value}}}
-            for name, value in values.items()
-        ]
-        return {"rows": rows}
-
-    one = entry(1, threshold=9)
-    others = [entry(2, threshold=21, minimum=4), entry(3, threshold=12), entry(4, "other", threshold=5)]
-    batches = [batch(c1=1.5, c2=1.5, c3=1.6), batch(c1=1.25, c2=1.25, c3=1.25, c4=1.25)]
-
-    same = same_values(one, [one, *others], batches)
-
-    assert same == {"candidates": [2], "values": {"threshold": [9, 21], "minimum": [60, 4]}}
-    assert same_values(one, [one, *others[1:]], batches) == {"candidates": [], "values": {}}
 
 
 @pytest.mark.parametrize(("better", "answers"), [((1, 2), [2, 1]), ((1,), [1]), ((), [])])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lookup.tuning.wording import beside_today, confirmation, figure_rows, label, reopened, restart_text, sentences
+from lookup.tuning.wording import beside_today, confirmation, figure_rows, label, reopened, restart_text
 
 
 def _figure(value: float, delta: float | None = None) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_no_gain_takes_a_count_below_0() -> None:
 def _finalist(number: int, value: float, *keys: str, **known: Any) -> dict[str, Any]:
     """Return a finalist that gained 0.5 from 2 in the search, and gains 3 - value from 3 on the sealed days."""
     figures = {"search": {"moves": _figure(1.5, 0.5)}, "sealed": {"moves": _figure(value, 3.0 - value)}}
-    about = {"changes": dict.fromkeys(keys, 1), "objection": None, "same": {"candidates": [], "values": {}}}
+    about = {"changes": dict.fromkeys(keys, 1), "objection": None}
     return {"candidate": number, "as_good": [], "idle": None, **figures, **about, **known}
 
 
@@ -69,21 +69,17 @@ def _document(*finalists: dict[str, Any], against: Any = ()) -> dict[str, Any]:
     return {**found, **aims, **days, "candidates": [], "settings": []}
 
 
-def test_the_figures_of_each_part_of_the_log_stand_apart_with_the_drift_between_them() -> None:
+def test_the_figures_of_each_part_of_the_log_stand_apart() -> None:
     """Those of the search, of the sealed days, and of another log; a total is that of a day."""
     elsewhere = {"candidate": 4, "sealed": {"moves": _figure(5.0, -1.0)}, "objection": "it moves more"}
     log = {"log": "next-week", "incumbent": {"moves": _figure(4.0)}, "finalists": [elsewhere], "conclusion": "keep"}
     document = _document(_finalist(4, 2.25, "a"), against=[log])
 
     heads, rows = figure_rows(document)
-    drifts = [text for text in sentences(document) if text.startswith("drift of moves a day ")]
 
     assert heads[1:4] == [f"moves a day, {days}" for days in ("the search", "the sealed days", "next-week")]
     assert [cell.split(",")[0] for cell in rows[1]] == ["4", "1.5", "2.25", "5", "recommended", "it moves more"]
     assert rows[0][1:4] == ["2", "3", "4"]
-    assert len(drifts) == 2
-    assert "today 2 to 3, gain of candidate 4 +0.5 to +0.75" in drifts[0]
-    assert "today 2 to 4, gain of candidate 4 +0.5 to -1" in drifts[1]
 
 
 def test_only_totals_are_those_of_a_day() -> None:
@@ -92,16 +88,3 @@ def test_only_totals_are_those_of_a_day() -> None:
         "moves a day",
         "overload_ratio",
     ]
-
-
-def test_what_is_interchangeable_is_named() -> None:
-    """Values with equal figures, and finalists of which neither is shown to be better than the other."""
-    values = {"threshold": [9, 21, 12], "minimum": [0.6, 4], "strategy": ["a", "b"]}
-    first = _finalist(1, 2.0, "threshold", as_good=[2], same={"candidates": [5, 6], "values": values})
-    document = _document(first, _finalist(2, 2.1, "minimum", as_good=[1]), _finalist(3, 2.5, "grace", as_good=[1]))
-
-    text = "\n".join(sentences(document))
-
-    assert "threshold 9 to 21 with minimum 0.6 to 4 with strategy a or b do the same as candidate 1" in text
-    assert "candidate 1 (threshold) and candidate 2 (minimum) are interchangeable" in text
-    assert "grace" not in text
