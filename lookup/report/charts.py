@@ -21,7 +21,7 @@ from lookup.model.quoting import quantity
 from lookup.report.blocks import Chart
 
 __all__ = [
-    "NARROW", "PANEL", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "extent", "heat_spec", "loads_spec",
+    "ALONE", "NARROW", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "extent", "heat_spec", "loads_spec",
     "matrix_spec", "moves_spec", "place", "trade_chart", "trade_spec",
 ]  # fmt: skip
 
@@ -54,8 +54,8 @@ class Shape(NamedTuple):
 
 #: The chart of two aims beside the first card, and between two cards on a phone.
 WIDE, NARROW = Shape("wide", 470, 400), Shape("narrow", 290, 165)
-#: One of two such charts that stand beside each other where there is room.
-PANEL = Shape("every", 290, 280)
+#: The same alone, on every screen.
+ALONE = Shape("every", 470, 400)
 
 
 def trade_spec(

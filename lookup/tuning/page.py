@@ -6,33 +6,23 @@ their luck, differences within one do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Block, Bullets, Cell, Fold, Paragraph, Section, Table
-from lookup.report.charts import PANEL, extent, trade_chart
+from lookup.report.charts import ALONE, extent, trade_chart
 from lookup.report.html import html_page
 from lookup.report.numbers import ARROWS, NOTHING, number_text
 from lookup.report.sentences import head_of
 from lookup.score.rules import name_of
-from lookup.tuning.wording import (
-    answers,
-    beside_today,
-    confirmation,
-    figure_rows,
-    gain_text,
-    label,
-    restart_text,
-    sentences,
-)
+from lookup.tuning.wording import answers, beside_today, figure_rows, gain_text, label, restart_text, sentences
 
 __all__ = ["tuning_page"]
 
 _TITLE = "Settings searched"
 _TABLE = "candidates-table"
-_PARTS = ("search", "sealed")
 #: Points farther from the others than so many times what the named ones span would press these into one.
 _MOST_SPAN = 1.5
 
@@ -41,8 +31,7 @@ _Document = Mapping[str, Any]
 
 def tuning_page(document: _Document) -> str:
     """Return the page of a search."""
-    parts = {part: [beside_today(one, document) for one in document[part]] for part in ("candidates", "finalists")}
-    document = {**document, **parts}
+    document = {**document, "candidates": [beside_today(one, document) for one in document["candidates"]]}
     tried = [one for one in document["candidates"][1:] if one["search"] is not None]
     sealed = document["sealed_from"]
     return html_page(
@@ -119,61 +108,46 @@ def _front(document: _Document) -> Iterator[Block]:
     if chosen is None:
         yield Paragraph("This search has no two figures to set against each other.", "note")
         return
-    defaults = [one for one in document["candidates"] if one["origin"] == "defaults"]
-    judged = [one["candidate"] for one in document["finalists"]]
-    named = {"today", *(_name(one) for one in (*document["finalists"], *defaults))}
-    rows = {
-        "search": [*_dots(document, document["candidates"], "search", chosen)],
-        "sealed": [*_dots(document, document["finalists"], "sealed", chosen)],
-    }
-    drawn = [row for of in rows.values() for row in of if row[0] in named or row[1] != "tried"]
+    rows = [*_dots(document, chosen)]
+    named = {"today", *(row[0] for row in rows if row[1] != "tried")}
+    drawn = [row for row in rows if row[0] in named]
     domains = []
     for low in (3, 6):
         ends = [*(row[low] for row in drawn), *(row[low + 1] for row in drawn)]
         least, most = extent(ends)
         # A point far off stays in the table; it would press all others into one.
         reach = (_MOST_SPAN - 1.0) * (most - least)
-        values = [row[low - 1] for of in rows.values() for row in of]
-        inside = [value for value in values if least - reach <= value <= most + reach]
+        inside = [row[low - 1] for row in rows if least - reach <= row[low - 1] <= most + reach]
         domains.append(extent([*ends, *inside]))
-    outside = 0
     (left, right), (bottom, top) = domains
-    for days, title in zip(_PARTS, ("In the search", f"On {confirmation(document)}"), strict=True):
-        seen = [row for row in rows[days] if left <= row[2] <= right and bottom <= row[5] <= top]
-        outside += len(rows[days]) - len(seen)
-        if len(seen) > 1:
-            heads = [f"{head_of(name_of(name))} {_arrow(name, document)}" for name in chosen]
-            yield trade_chart(
-                f"front-{days}-chart", title + _caution(document), seen, domains, titles=(heads[1], heads[0]),
-                shape=PANEL, named=named,
-            )  # fmt: skip
+    seen = [row for row in rows if left <= row[2] <= right and bottom <= row[5] <= top]
+    if len(seen) > 1:
+        heads = [f"{head_of(name_of(name))} {_arrow(name, document)}" for name in chosen]
+        yield trade_chart(
+            "front-chart", f"In the search{_caution(document)}", seen, domains, titles=(heads[1], heads[0]),
+            shape=ALONE, named=named,
+        )  # fmt: skip
+    outside = len(rows) - len(seen)
     left_out = (
         f" Too far off for the picture, and only in the table: {quantity(outside, 'candidate')}." if outside else ""
     )
     kinds = "Black is today, blue what is recommended, green a finalist, grey what else was tried"
-    kinds += ", orange Pulsar’s defaults" if defaults else ""
+    kinds += ", orange Pulsar’s defaults" if any(row[1] == "defaults" for row in rows) else ""
     yield Paragraph(
         f"{kinds}; the larger a point, the more bundles it moves. Lines are 95 % intervals of the difference from "
-        "today; those of the search do not know that the best of many was chosen, which is what sealed "
-        f"days are for.{left_out}",
+        f"today, which do not know that the best of many was chosen: sealed days are for that.{left_out}",
         "note",
     )
-    if not judged:
-        yield Paragraph("The search told no gain from luck, so that there is no second picture.", "note")
 
 
-def _dots(
-    document: _Document, candidates: Sequence[_Document], days: str, chosen: tuple[str, str]
-) -> Iterator[list[Any]]:
-    today = document["incumbent"][days]
-    if today is None or any(today[name]["value"] is None for name in chosen):
-        return
+def _dots(document: _Document, chosen: tuple[str, str]) -> Iterator[list[Any]]:
+    today = document["incumbent"]["search"]
     ends = {name: today[name]["value"] for name in chosen}
     moves = today["moves"]["value"]
     yield ["today", "incumbent", *(ends[name] for name in chosen for _ in range(3)), moves, *_texts(today, chosen)]
     dots = []
-    for one in candidates:
-        figures = one[days]
+    for one in document["candidates"]:
+        figures = one["search"]
         if not one["candidate"] or figures is None or any(figures[name]["delta"] is None for name in chosen):
             continue
         role = _role(one, document)
@@ -188,7 +162,7 @@ def _texts(figures: _Document, chosen: tuple[str, str]) -> list[str]:
     return [_text(figures[name]["value"]) for name in (up, across, "moves")]
 
 
-def _span(figures: _Document, name: str, document: _Document, *, has_width: bool = True) -> tuple[float, float, float]:
+def _span(figures: _Document, name: str, document: _Document, *, has_width: bool) -> tuple[float, float, float]:
     figure, sign = figures[name], 1.0 if name in document["rising"] else -1.0
     at = figure["value"]
     if not has_width or figure["low"] is None:
