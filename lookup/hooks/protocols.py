@@ -266,7 +266,7 @@ class Lister(Part, Protocol):
 
         Args:
             properties: what the client sent with its request, checked and bounded; empty asks for no filtering.
-            catalog: the topics there are, at one instant; it can only be read, and so can what it answers.
+            catalog: the topics there are, at one instant.
 
         Returns:
             The names; `partial=True` if some could not be had, which the framework reports as a failure, since clients

@@ -15,7 +15,7 @@ those above them:
                 operations  operations on labels, properties and namespaces as values, and what a catalog does for each
     listing     topic_query     a query of the topics of a namespace, and the one way to narrow names: begin here
                 topic_lister    requests for topics, answered through a lister
-                listers     a lister's read-only catalog, its interests, its failures
+                listers     a lister's interests and its failures
                 topic_list  patterns (RE2), lists of names and their hashes (CRC32C)
                 selectors   `env=prod,tier in (a,b),team`
                 rest        the admin API's requests as values

@@ -13,19 +13,16 @@ from hypothesis import strategies as st
 
 import lookup_policies
 from lookup.errors import ArgumentError
-from lookup.topics.listing.listers import ReadOnlyCatalog
 from lookup_policies.listers import Default, Indexed, PropertyFilter, TenantScope
 from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Listed, Recording
 
 PAGE = Path(__file__).parents[2] / "docs" / "topics.md"
-_CATALOG = ReadOnlyCatalog(
-    catalog_of(
-        name_of("plain"),
-        billing={"team": "billing", "tenant": "acme"},
-        both={"team": "billing", "stage": "raw"},
-        other={"team": "Billing", "tenant": "public"},
-    )
+_CATALOG = catalog_of(
+    name_of("plain"),
+    billing={"team": "billing", "tenant": "acme"},
+    both={"team": "billing", "stage": "raw"},
+    other={"team": "Billing", "tenant": "public"},
 )
 
 

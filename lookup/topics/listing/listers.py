@@ -1,86 +1,23 @@
-"""Hold a lister to its contract: give it a read-only catalog, check its interests, turn its failures into sentences.
+"""Hold a lister to its contract: check its interests, turn its failures into sentences.
 
 `topic_lister.py` checks its answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
-from typing import Any, NoReturn, get_args
+from typing import Any, get_args
 
 from lookup.errors import ContractError, PolicyError, PulsarLookupError
 from lookup.hooks.protocols import Lister
 from lookup.hooks.raised import bounded, raised
-from lookup.model.catalog import CatalogView, EventKind, Mode, Selector, TopicEntry
+from lookup.model.catalog import EventKind
 from lookup.model.quoting import shown, suggestion
 
-__all__ = ["ReadOnlyCatalog", "interests_of", "lister_failing"]
+__all__ = ["interests_of", "lister_failing"]
 
 _KINDS: tuple[EventKind, ...] = get_args(EventKind)
-
-
-class ReadOnlyCatalog:
-    """A catalog as a lister is handed it: `CatalogView` and nothing else, with answers that cannot be changed.
-
-    It keeps mistakes out, not malice: a plug-in is code of the same process.
-    """
-
-    __slots__ = ("__catalog",)
-
-    __catalog: CatalogView
-
-    def __init__(self, catalog: CatalogView) -> None:
-        object.__setattr__(self, "_ReadOnlyCatalog__catalog", catalog)
-
-    @property
-    def revision(self) -> int:
-        """Return the revision of the last event, which is the number of events so far."""
-        return self.__catalog.revision
-
-    def namespaces(self) -> Sequence[str]:
-        """Return the names of all namespaces, sorted."""
-        return tuple(self.__catalog.namespaces())
-
-    # A tuple is not copied by `tuple`: of a million names nothing is touched here.
-
-    def topics(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
-        """Return every topic of a namespace, sorted: system topics too, partitions one by one."""
-        return tuple(self.__catalog.topics(namespace, mode))
-
-    def entry(self, topic: str) -> TopicEntry | None:
-        """Return one topic, None if there is no such topic."""
-        entry = self.__catalog.entry(topic)
-        if entry is None:
-            return None
-        properties, labels = MappingProxyType(entry.properties), MappingProxyType(entry.labels)
-        return TopicEntry(entry.name, properties, labels)
-
-    def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
-        """Return the topics that have all of these properties, sorted, from an index; all topics for none."""
-        return tuple(self.__catalog.with_properties(namespace, mode, properties))
-
-    def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """Return the topics that a selector selects, persistent and non-persistent, sorted, from an index."""
-        return tuple(self.__catalog.selected(namespace, selector))
-
-    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
-        """Return every key of a label in a namespace with its values, both sorted."""
-        labels = self.__catalog.labels_in(namespace)
-        return MappingProxyType({key: tuple(values) for key, values in labels.items()})
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a lister can only read the catalog, by {_READABLE}; it has no {name!r}")
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a lister can only read the catalog; it may not set {name!r}")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a lister can only read the catalog; it may not delete {name!r}")
-
-
-_READABLE = ", ".join(name for name in vars(ReadOnlyCatalog) if not name.startswith("_"))
 
 
 @contextmanager

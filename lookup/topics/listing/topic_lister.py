@@ -20,7 +20,7 @@ from lookup.model.catalog import CatalogView, EventKind, Listing
 from lookup.model.quoting import BREAKING, forbidden_character, shown
 from lookup.settings import ListingSection
 from lookup.topics.catalog.naming import fault_of, prefixes_of, schemes_of
-from lookup.topics.listing.listers import ReadOnlyCatalog, interests_of, lister_failing
+from lookup.topics.listing.listers import interests_of, lister_failing
 from lookup.topics.listing.topic_list import TopicList, TopicsPattern, is_among
 from lookup.topics.listing.topic_query import TopicQuery
 from lookup.topics.sized_cache import SizedCache
@@ -65,7 +65,7 @@ class TopicLister:
 
     Args:
         lister: the part that `[topics] lister` chose.
-        catalog: the topics, which the lister can only read.
+        catalog: the topics.
 
     Raises:
         ContractError: for interests that are no kinds of events.
@@ -75,7 +75,7 @@ class TopicLister:
     def __init__(self, lister: Lister, catalog: CatalogView, limits: ListingSection | None = None) -> None:
         self._lister = lister
         self._interests = interests_of(lister)
-        self._catalog = ReadOnlyCatalog(catalog)
+        self._catalog = catalog
         self.limits = limits or ListingSection()
         #: checked names, sorted, each once, with the answer and the selected names that they were made of
         self._look_ups: SizedCache[tuple[object, Sequence[str]]] = SizedCache()

@@ -48,7 +48,7 @@ def _labels(catalog: Catalog, *names: str) -> list[dict[str, str]]:
 
 
 def test_a_catalog_is_a_view(catalog: Catalog) -> None:
-    """Watchers and commands read the catalog itself; listers are handed what they can only read."""
+    """What listers are handed is the catalog itself."""
     view: CatalogView = catalog
 
     assert view.namespaces() == [NAMESPACE]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, ClassVar
@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError, ContractError, PatternError, PolicyError, PulsarLookupError, StateError
-from lookup.model.catalog import CatalogView, Listing, Mode, TopicEntry
+from lookup.model.catalog import CatalogView, Listing, TopicEntry
 from lookup.settings import ListingSection
 from lookup.topics.listing import ListAnswer, ListRequest, TopicList, TopicLister, topics_hash
 from lookup_policies.listers import Default, Indexed
-from tests.topics.catalogs import everything
 from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Broken, Listed, Scripted
 
@@ -71,43 +70,11 @@ def _scripted(answer: Callable[[str], Any]) -> TopicLister:
 
 
 @dataclass(frozen=True)
-class Writing(Default):
-    """Do to the catalog what it should not."""
-
-    name: ClassVar[str] = "writing"
-
-    write: Callable[[Any], object] = lambda _: None
-    at_once: bool = False
-
-    def initialize(self, catalog: CatalogView) -> None:
-        """Write, if that is when."""
-        if self.at_once:
-            self.write(catalog)
-
-    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
-        """Write."""
-        self.write(catalog)
-        return Listing(catalog.topics(namespace, mode))
-
-
-@dataclass(frozen=True)
 class Misspelt(Scripted):
     """Wait for an event that never comes."""
 
     name: ClassVar[str] = "misspelt"
     interests: ClassVar[Any] = frozenset({"createt"})
-
-
-def _delete(catalog: Any) -> None:
-    catalog.delete(name_of("a"))
-
-
-def _label(catalog: Any) -> None:
-    catalog.entry(name_of("a")).labels["env"] = "prod"
-
-
-def _forget(catalog: Any) -> None:
-    catalog._state.namespaces.clear()
 
 
 # One request
@@ -222,20 +189,6 @@ def test_an_interruption_is_not_the_lister_s() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         _scripted(interrupted).answer(ListRequest(HERE))
-
-
-@pytest.mark.parametrize("write", [_delete, _label, _forget])
-def test_a_lister_that_writes_is_named(write: Callable[[Any], object]) -> None:
-    """It is handed a catalog that it can only read, when it begins and when it is asked; nothing is changed."""
-    catalog = catalog_of(name_of("a"))
-    before = everything(catalog)
-
-    with pytest.raises(PolicyError, match=r"'writing' could not .*\(test_topic_lister\.py, line"):
-        TopicLister(Writing(write, at_once=True), catalog).__enter__()
-    with pytest.raises(PolicyError, match=rf"lister 'writing' failed on {HERE}: .*\(test_topic_lister\.py, line"):
-        TopicLister(Writing(write), catalog).answer(ListRequest(HERE))
-
-    assert everything(catalog) == before
 
 
 def test_a_lister_s_interests_are_looked_at_when_it_is_put_to_work() -> None:
