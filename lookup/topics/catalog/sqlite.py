@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import finalize
 
 from pydantic import TypeAdapter
@@ -52,16 +52,6 @@ INSERT INTO identity VALUES (lower(hex(randomblob(8))));
 """
 
 
-class _State(NamedTuple):
-    """The marks of a file that change when a process writes to it."""
-
-    #: time of the last change, ns
-    changed: int
-    #: bytes of the file, and of the log beside it
-    size: int
-    log: int
-
-
 class SqliteStorage:
     """Namespaces, topics and the last events in one file.
 
@@ -69,8 +59,7 @@ class SqliteStorage:
         path: of the file; it is made if it is missing. None: a temporary one, which goes with this object.
         n_events: how many events are kept for followers that missed some.
         lock_timeout_s: how long to wait for another process that writes to the file, s.
-        must_exist: whether a missing file is a mistake. A file in a folder that cannot be written to, which no other
-            process has open, can then be read.
+        must_exist: whether a missing file is a mistake.
 
     Raises:
         InputError: if the file is missing or a folder, cannot be opened, or is no catalog.
@@ -100,18 +89,7 @@ class SqliteStorage:
         # SQLite takes an empty file for a new database; here it is a catalog that was never written.
         if must_exist and not (self._path.is_file() and self._path.stat().st_size):
             raise InputError(f"there is no catalog {self._path}; a topic that is created makes one")
-        #: of a file that is read without its log, None: the log is there
-        self._seen: _State | None = None
-        try:
-            self._open(str(self._path))
-        except InputError as error:
-            # SQLite makes a log beside the file even to read it, which a read-only folder forbids. Without a log the
-            # file is complete, and may be read as immutable; `reading` finds out if it changes all the same.
-            is_read_only = getattr(error.__cause__, "sqlite_errorname", "") == "SQLITE_READONLY_DIRECTORY"
-            if not must_exist or not is_read_only or self._state().log:
-                raise
-            self._seen = self._state()
-            self._open(f"{self._path.absolute().as_uri()}?immutable=1")
+        self._open()
         self._closing = finalize(self, _close, folder, self._reader, self._writer)
 
     @property
@@ -165,8 +143,6 @@ class SqliteStorage:
             yield
         finally:
             self._reader.rollback()
-        if self._seen is not None and self._state() != self._seen:
-            raise InputError(f"the catalog {self._path} was changed while it was read, from a folder that is read-only")
 
     @property
     def is_writing(self) -> bool:
@@ -235,29 +211,20 @@ class SqliteStorage:
         """Close the file; nothing else may be called afterwards."""
         self._closing()
 
-    def _state(self) -> _State:
-        log = Path(f"{self._path}-wal")
-        stat = self._path.stat()
-        return _State(stat.st_mtime_ns, stat.st_size, log.stat().st_size if log.exists() else 0)
-
-    def _open(self, path: str) -> None:
-        self._writer = self._reader = self._connection(path)
+    def _open(self) -> None:
+        self._writer = self._reader = self._connection()
         try:
             self._prepare()
-            self._reader = self._connection(path)
+            self._reader = self._connection()
         except BaseException:
             _close(None, self._reader, self._writer)
             raise
 
-    def _connection(self, path: str) -> sqlite3.Connection:
+    def _connection(self) -> sqlite3.Connection:
         with self._sentences():
             # Used by all threads of a catalog, which has a lock for each connection.
             return sqlite3.connect(
-                path,
-                timeout=self._lock_timeout_s,
-                isolation_level=None,
-                check_same_thread=False,
-                uri=path.startswith("file:"),
+                self._path, timeout=self._lock_timeout_s, isolation_level=None, check_same_thread=False
             )
 
     def _prepare(self) -> None:

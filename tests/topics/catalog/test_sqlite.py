@@ -6,9 +6,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -249,61 +246,6 @@ def test_at_least_the_last_event_is_kept(tmp_path: Path) -> None:
     """A revision is known by the last event, so one there must be."""
     with pytest.raises(ArgumentError, match="n_events is 0"):
         SqliteStorage(tmp_path / "topics.db", n_events=0)
-
-
-@pytest.fixture
-def locked() -> Iterator[Path]:
-    """Return a folder with a catalog that every user may read and only root may write to."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        filled(SqliteStorage(folder / "topics.db")).close()
-        folder.chmod(0o555)
-        yield folder
-        folder.chmod(0o755)
-
-
-@contextmanager
-def _reader(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run a process without root's rights that reads a catalog, and goes on after a line of input."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, str(_WRITER.with_name("reader.py")), str(folder / "topics.db")]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
-        yield process
-
-
-def test_a_catalog_in_a_folder_of_somebody_else_s_is_read(locked: Path) -> None:
-    """If no log can be put beside it, it is read without; it cannot be written to."""
-    with _reader(locked) as process:
-        names, refreshed, written, *_ = process.communicate("go on\n")[0].splitlines()
-
-    assert (names, refreshed) == ("p-partition-0 p-partition-1 q", "refreshed")
-    assert "write a readonly database" in written
-
-
-def test_a_log_is_never_left_out(locked: Path) -> None:
-    """If the last writes may be in a log that cannot be read, the catalog is refused, not read in part."""
-    locked.chmod(0o755)
-    (locked / "topics.db-wal").write_bytes(b"unfinished")
-    locked.chmod(0o555)
-    with _reader(locked) as process:
-        (said,) = process.communicate("")[0].splitlines()
-
-    assert "cannot be used: " in said
-
-
-def test_a_file_that_changes_while_it_is_read_without_a_log_is_refused(locked: Path) -> None:
-    """Writes of other processes would be read in part."""
-    with _reader(locked) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        locked.chmod(0o755)
-        catalog = _opened(locked)
-        catalog.set_properties(topic("q"), {"seen": "1"})
-        catalog.close()
-        said = process.communicate("go on\n")[0]
-
-    assert "topics.db was changed" in said
 
 
 def test_who_only_reads_does_not_wait_for_a_writer(tmp_path: Path) -> None:
