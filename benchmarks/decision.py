@@ -61,8 +61,7 @@ def measure_decision(n_brokers: int) -> DecisionTimes:
 
     def ballot(request: LookupRequest) -> object:
         """Decide as if nothing had been asked at this instant before."""
-        instant.kept.clear()
-        instant.chosen.clear()
+        instant.answers.clear()
         return policy.ballot(request, instant)
 
     uncached, floor = _timed(many, ballot, lambda request: decide(request, bare))

@@ -183,7 +183,7 @@ class Policy:
         """
         choice = self.second_choice
         try:
-            kept = self._filtered(request, instant)
+            kept = self._narrowed(range(len(self.filters)), request, Kept(instant.offered, {}), instant)
             if choice is None or kept.is_closed:
                 return self._among(request, instant, kept)
             # The second choice begins with all brokers again: a filter it leaves out may have rejected the best.
@@ -222,56 +222,20 @@ class Policy:
         return bool((kept.brokers.index != owner).any())
 
     def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
-        """Ask scorers and selector about the brokers left; once per instant if no assignment changes their answers."""
+        """Ask scorers and selector about the brokers left."""
         if kept.is_closed:
             return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
         if not len(kept.brokers):
             return Ballot(rejected=kept.rejected, declined=Reason.NO_CANDIDATES)
         try:
-            if self._choice_reads is None:
-                chosen = self._choice(request, kept.brokers, instant)
-            else:
-                fields = tuple([field_of(request, name) for name in self._choice_reads])
-                key = fields, kept.brokers.index.tobytes()
-                known = instant.chosen.get(key)
-                chosen = self._choice(request, kept.brokers, instant) if known is None else known
-                if known is None:
-                    instant.chosen[key] = chosen
+            scores = self.scores(request, kept.brokers, instant)
+            odds = self.odds(request, kept.brokers, scores, instant)
         except _ClosedError:
-            # Nothing is kept of a failure: the next request asks, and counts, again.
             return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
+        chosen = tallied(kept.brokers, scores, odds, are_scored=bool(self.scorers))
         if self._observers:
             chosen = replace(chosen, offers=(kept.brokers,))
         return chosen.after(kept.rejected) if kept.rejected else chosen
-
-    def _choice(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> Ballot:
-        scores = self.scores(request, brokers, instant)
-        odds = self.odds(request, brokers, scores, instant)
-        return tallied(brokers, scores, odds, are_scored=bool(self.scorers))
-
-    @cached_property
-    def _choice_reads(self) -> tuple[str, ...] | None:
-        """Return the request fields that scorers and selector read, by which their ballots are cached.
-
-        None if these are not cached: an assignment may change an answer of scorers or selector, or whole ballots are
-        cached by as few fields, and no assignment changes them.
-        """
-        reads = frozenset[str]().union(*self.part_reads[len(self.filters) :])
-        fields = fields_in(reads)
-        keeps = self._settled < len(self.filters) or len(fields) < len(self.request_reads)
-        return fields if keeps and not reads & _UNSETTLED else None
-
-    def _filtered(self, request: LookupRequest, instant: Instant) -> Kept:
-        """Ask the filters in order until no broker is left; those that no assignment can change, once per instant."""
-        known = self._settled
-        key = tuple([field_of(request, name) for name in self._settled_reads])
-        kept = instant.kept.get(key)
-        if kept is None:
-            kept = self._narrowed(range(known), request, Kept(instant.offered, {}), instant)
-            if kept.is_closed:
-                return kept
-            instant.kept[key] = kept
-        return self._narrowed(range(known, len(self.filters)), request, kept, instant)
 
     def _narrowed(self, indices: Iterable[int], request: LookupRequest, kept: Kept, instant: Instant) -> Kept:
         brokers, rejected, is_unsure, _ = kept
@@ -290,17 +254,6 @@ class Policy:
                 rejected = {**rejected, reason: rejected.get(reason, 0) + refused}
                 brokers = brokers.subset(mask)
         return Kept(brokers, rejected, is_unsure or instant.failures.count > before)
-
-    @cached_property
-    def _settled(self) -> int:
-        """Return how many filters come before the first whose answer an assignment can change."""
-        # Filters keep their order, so after one that an assignment can change all others are asked again.
-        reads = [bool(part & _UNSETTLED) for part in self.part_reads[: len(self.filters)]]
-        return reads.index(True) if True in reads else len(reads)
-
-    @cached_property
-    def _settled_reads(self) -> tuple[str, ...]:
-        return fields_in(frozenset[str]().union(*self.part_reads[: self._settled]))
 
     def _kept(
         self, slot: int, request: LookupRequest, brokers: Candidates, instant: Instant
@@ -506,7 +459,7 @@ class Instant:
         standing: answers of the policy's filters and scorers that hold for the registry epoch of the view.
     """
 
-    __slots__ = ("_facets", "_policy", "answers", "chosen", "failures", "kept", "offered", "standing", "view")
+    __slots__ = ("_facets", "_policy", "answers", "failures", "offered", "standing", "view")
 
     def __init__(
         self, policy: Policy, view: ClusterView, failures: Failures | None = None, *, standing: Standing | None = None
@@ -521,10 +474,6 @@ class Instant:
         index.setflags(write=False)
         self.offered = Candidates(view.brokers, index)
         self.failures = Failures() if failures is None else failures
-        #: brokers left by the filters that no assignment can change, by the fields these read of the request
-        self.kept: dict[tuple[Hashable, ...], Kept] = {}
-        #: ballots of scorers and selector, by the fields these read of the request and the candidates
-        self.chosen: dict[Hashable, Ballot] = {}
 
     def seen_by(self, slot: int) -> ClusterView:
         """Return the view as one of the policy's `parts` may read it."""

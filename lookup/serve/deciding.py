@@ -265,8 +265,7 @@ class Deciders:
             # Keys hold what clients send, so there may be any number of them.
             if len(known.ballots) >= _MOST_BALLOTS:
                 known.ballots.clear()
-                known.instant.kept.clear()
-                known.instant.chosen.clear()
+                known.instant.answers.clear()
                 known.instant.standing.clear()
             ballot = known.ballots[asked] = policy.ballot(message.request, known.instant)
         return ballot

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.answers import Failures
 from lookup.engine.ballots import Ballot, SecondChoice
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.explain import explain
 from lookup.engine.plugins import load_plugins
-from lookup.engine.policy import Instant
 from lookup.errors import SettingsError
 from lookup.model import Candidates, ClusterView, Reason
 from lookup.settings import PolicySpec
@@ -87,18 +85,6 @@ def test_a_filter_that_fails_leaves_only_the_first_ones() -> None:
 
     assert found.odds == dict.fromkeys(IDS, 1 / 3)
     assert closed.declined is Reason.POLICY_ERROR
-
-
-def test_what_failed_once_is_known_for_the_next_request() -> None:
-    """Filters that no assignment changes are asked once per instant, and their failure counts once."""
-    tested = policy(FIRST, Keep(answer=raising(KeyError("x"))), second_choice=SecondChoice(1), on_error="skip")
-    failures = Failures()
-    held = Instant(tested, _view(), failures)
-    ballots = [tested.ballot(ASKED, held) for _ in range(2)]
-
-    assert ballots[0] == ballots[1]
-    assert len(ballots[0].odds) == 3
-    assert failures.count == 1
 
 
 def test_who_observes_is_told_whom_the_second_choice_was_among() -> None:
