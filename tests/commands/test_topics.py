@@ -100,7 +100,7 @@ def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
     [
         ("list public/defualt", "public/defualt"),
         ("list public", "namespace 'public' is not"),
-        ("list public/default --pattern (?!a).*", "negative lookahead '(?!'"),
+        ("list public/default --pattern (?!a).*", "no lookaround"),
         ("list public/default --pattern topic://a", "'topic://' is no scheme"),
         (f"list public/default --pattern {'a' * 51}", "--pattern: it has 51 characters"),
         ("list public/default --pattern a --set topics.pattern_filtering=false", "topics.pattern_filtering = false"),

@@ -198,7 +198,7 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ("POST", "/list", {"namespace": NS, "properties": {"k": 1}}, 400, "properties"),
         ("POST", "/list", {"namespace": NS, "properties": {"k": "v" * 300}}, 400, "has 300 characters"),
         ("POST", "/list", {"namespace": NS, "selector": "="}, 400, "is no condition"),
-        ("POST", "/list", {"namespace": NS, "pattern": "(?!a)"}, 400, "the negative lookahead"),
+        ("POST", "/list", {"namespace": NS, "pattern": "(?!a)"}, 400, "has no lookaround"),
         ("POST", "/list", b"[", 400, "no JSON"),
         ("POST", "/list", b" " * (1 << 21), 413, "larger than"),
         ("GET", "/labels/public/nothing", None, 404, "there is no namespace"),

@@ -206,7 +206,7 @@ def test_a_topic_that_was_deleted_and_created_again_between_two_looks_is_another
         ({"namespace": []}, 400, "a watch needs a namespace"),
         ({"namespace": "public"}, 400, "tenant/namespace"),
         ({"namespace": ["t/n", "t/m"]}, 404, "t/n, t/m"),
-        ({"pattern": "(?!a)"}, 400, "the negative lookahead"),
+        ({"pattern": "(?!a)"}, 400, "has no lookaround"),
         ({"pattern": "a", "selector": "env"}, 400, "only one of them"),
         ({"selector": "="}, 400, "is no condition"),
         ({"mode": "some"}, 400, "there is no mode 'some'"),

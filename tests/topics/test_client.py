@@ -65,5 +65,5 @@ def test_only_topics_that_are_watched_are_taken() -> None:
 
 def test_a_pattern_that_cannot_be_used_is_refused_at_once() -> None:
     """Before anything is asked."""
-    with pytest.raises(PatternError, match="lookahead"):
+    with pytest.raises(PatternError, match="lookaround"):
         _lists("one", pattern="(?=a)")

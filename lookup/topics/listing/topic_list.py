@@ -34,23 +34,8 @@ _DOMAINS = ("non-persistent", "persistent")
 _MEMORY = 1 << 23
 #: Names of a long list that are worked on at a time.
 _PART = 2_000
-#: The constructs of Java's engine that RE2 does not have, by their beginning, in words.
-_CONSTRUCTS = {
-    "(?=": "the lookahead",
-    "(?!": "the negative lookahead",
-    "(?<=": "the lookbehind",
-    "(?<!": "the negative lookbehind",
-    "(?>": "the atomic group",
-    "(?(": "the condition",
-}
-#: Constructs that could be matched in linear time, but are written otherwise in RE2 or left out.
-_ABSENT = {
-    "(?P": "begins no group of RE2; (?P<name>...) does",
-    "(?#": "begins a comment, which RE2 does not have",
-    "(?x": "sets a flag that RE2 does not have; i, m, s and U are its flags",
-}
-_POSSESSIVE = re.compile(r"[*+?}]\+\Z")
-_BACK_REFERENCE = re.compile(r"\\[1-9k]\Z")
+#: What Java has and a match in linear time has not.
+_ABSENT = "RE2, which matches in linear time, has no lookaround, back references and possessive quantifiers"
 
 
 @lru_cache
@@ -240,22 +225,6 @@ def _compiled(bare: str) -> Any:
     except UnicodeEncodeError:
         raise PatternError(f"pattern {shown(bare)} holds half a surrogate pair, which no name can match") from None
     except engine.error as error:
-        raise PatternError(f"pattern {shown(bare)} cannot be used: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    """Translate an error of RE2 into a clause that names the construct."""
-    complaint = error.args[0] if error.args else b""
-    text = complaint.decode("utf-8", "replace") if isinstance(complaint, bytes) else str(complaint)
-    kind, _, construct = text.partition(": ")
-    if construct in _ABSENT:
-        return f"{construct!r} {_ABSENT[construct]}"
-    if _POSSESSIVE.search(construct):
-        name: str | None = "the possessive quantifier"
-    elif _BACK_REFERENCE.match(construct):
-        name = "the back reference"
-    else:
-        name = _CONSTRUCTS.get(construct)
-    if name is None:
-        return f"{kind} {construct!r}" if construct else kind
-    return f"{name} {construct!r} cannot be matched in linear time, so RE2 does not have it"
+        complaint = error.args[0] if error.args else b""
+        said = complaint.decode("utf-8", "replace") if isinstance(complaint, bytes) else str(complaint)
+        raise PatternError(f"pattern {shown(bare)} cannot be used: {said}; {_ABSENT}") from None

@@ -233,7 +233,7 @@ def test_properties_out_of_bounds_are_refused(properties: dict[str, str], said: 
 @pytest.mark.parametrize(
     ("asked", "error", "said"),
     [
-        ({"pattern": "(?=a)"}, PatternError, "the lookahead"),
+        ({"pattern": "(?=a)"}, PatternError, "no lookaround"),
         ({"namespace": "public/defualt"}, PulsarLookupError, "public/defualt"),
         ({"mode": "some"}, ArgumentError, "there is no mode 'some'"),
     ],

@@ -82,7 +82,7 @@ def test_a_query_keeps_the_properties_it_was_made_with() -> None:
 @pytest.mark.parametrize(
     ("wrong", "error", "said"),
     [
-        ({"pattern": "(?=a)"}, PatternError, "lookahead"),
+        ({"pattern": "(?=a)"}, PatternError, "lookaround"),
         ({"mode": "some"}, ArgumentError, "there is no mode 'some'"),
         ({"namespace": "t/none"}, NotFoundError, "t/none"),
     ],
