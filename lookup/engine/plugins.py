@@ -272,11 +272,10 @@ def registry_of(classes: Mapping[str, Iterable[Any]]) -> Registry:
 def _register(manager: pluggy.PluginManager, module: object, name: str, origin: str) -> None:
     if manager.has_plugin(name):
         raise PluginError(f"plug-in {name!r} of {origin} has the name of another plug-in; names are given once")
-    _refuse_arguments(module, f"{name!r} of {origin}")
     try:
         manager.register(module, name=name)
     except (ValueError, pluggy.PluginValidationError) as error:
-        # A module registered under two names, or a hook with options that its specification does not have.
+        # A module registered under two names, or a hook with options or arguments that its specification does not have.
         why = " ".join(str(error).split())
         raise PluginError(f"plug-in {name!r} of {origin} cannot be registered: {why}") from None
     implemented = {caller.name for caller in manager.get_hookcallers(module) or ()}
@@ -288,23 +287,6 @@ def _register(manager: pluggy.PluginManager, module: object, name: str, origin: 
     if not implemented:
         hint = "put @hookimpl before a function like lookup_register_scorers"
         raise PluginError(f"plug-in {name!r} of {origin} implements no hook; {hint}")
-
-
-def _refuse_arguments(module: object, title: str) -> None:
-    """Refuse hooks that cannot be called as they are, without arguments."""
-    # Pluggy would pass arguments by name, and complain only when the hook is called.
-    for hook in _HOOKS:
-        function = getattr(module, hook, None)
-        if not inspect.isroutine(function) or not hasattr(function, f"{PROJECT}_impl"):
-            continue
-        signature = inspect.signature(function)
-        try:
-            signature.bind()
-        except TypeError:
-            written = f"{hook}({', '.join(signature.parameters)})"
-            raise PluginError(
-                f"plug-in {title} has {written}, but a hook is called without arguments; {hook}() would be right"
-            ) from None
 
 
 def _module_of(path: Path) -> ModuleType:
