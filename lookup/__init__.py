@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from lookup.api.generating import generate as generate
     from lookup.api.ingesting import ingest as ingest
     from lookup.api.inspecting import inspect as inspect
-    from lookup.api.moving import check_plan as check_plan
     from lookup.api.moving import open_plan as open_plan
     from lookup.api.moving import plan as plan
     from lookup.api.moving import verify as verify
@@ -54,7 +53,6 @@ _FUNCTIONS = {
     "generate": "lookup.api.generating",
     "ingest": "lookup.api.ingesting",
     "inspect": "lookup.api.inspecting",
-    "check_plan": "lookup.api.moving",
     "open_plan": "lookup.api.moving",
     "plan": "lookup.api.moving",
     "verify": "lookup.api.moving",

@@ -50,7 +50,6 @@ SUMMARIES = {
     "collect": "record a live cluster into tables",
     "plan": "plan the bundle moves that balance a cluster now",
     "plan show": "print a plan",
-    "plan eval": "compare a plan with the cluster as it is now",
     "generate": "write a synthetic log for trials",
     "explain": "explain one lookup, or the decisions of a finished run",
     "simulate": "run load-balancing scenarios and print each policy's trend",

@@ -25,7 +25,6 @@ from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.sources import list_log
 from lookup.model.quoting import listed, quantity, shown, suggestion
 from lookup.model.time import US_PER_S
-from lookup.moving.checking import PlanToday, plan_today
 from lookup.moving.journal import read_journal
 from lookup.moving.origins import with_lookups
 from lookup.moving.plan import PLAN, Limits, MovePlan, plan_bytes, read_plan
@@ -41,7 +40,7 @@ from lookup.settings.shipped import shipped_path
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEFAULT_POLICY", "Plan", "Source", "check_plan", "open_plan", "plan", "verify"]
+__all__ = ["DEFAULT_POLICY", "Plan", "Source", "open_plan", "plan", "verify"]
 
 #: The policy whose shedder plans unless another is named.
 DEFAULT_POLICY = "shipped:rebalance"
@@ -218,18 +217,6 @@ def open_plan(path: str | os.PathLike[str]) -> Plan:
         InputError: if it is none, or was edited.
     """
     return Plan(read_plan(require_path("path", path)))
-
-
-def check_plan(
-    plan: Plan, source: Source | str | os.PathLike[str], *, progress: Callable[[str], None] = lambda message: None
-) -> PlanToday:
-    """Hold a plan against the cluster as it is: what has changed, and what the rest of the plan would bring.
-
-    Args:
-        source: as for `plan`.
-        progress: called with one short sentence at each step.
-    """
-    return plan_today(plan.plan, state_of(Source.of(source).rows(progress)))
 
 
 def verify(

@@ -1,9 +1,8 @@
-"""Carry out `lookup plan`: the moves to make now; show a plan, and hold it against the cluster."""
+"""Carry out `lookup plan`: the moves to make now; show a plan."""
 
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -203,42 +202,6 @@ def _run_show(arguments: argparse.Namespace) -> int:
     return _print(read_plan(arguments.plan), arguments)
 
 
-def _add_checked(parser: Parser) -> None:
-    _add_shown(parser)
-    add_source(parser)
-
-
-def _run_eval(arguments: argparse.Namespace) -> int:
-    """Print what has become of a plan; return 0 if any step can still be made, 4 if none can."""
-    source = source_of(arguments)
-    _require_live(arguments)
-    from lookup.api.moving import check_plan, open_plan
-    from lookup.model.time import time_text
-    from lookup.report.numbers import number_text
-    from lookup.report.plans import today_table
-
-    made = open_plan(arguments.plan)
-    with progress("reading the cluster") as stage:
-        today = check_plan(made, source, progress=stage)
-    if arguments.format == "json":
-        print_json(today.document())
-    else:
-        console = data_console()
-        counts = ", ".join(f"{count:,} {standing}" for standing, count in today.counts.items())
-        console.print(plain(f"{time_text(today.at_us)}: {len(today.steps):,} steps, {counts}", style="bold"))
-        table = today_table(today, is_whole=arguments.whole)
-        if table.rows:
-            _print_table(table)
-        rows = [
-            (name, number_text(now), number_text(today.after[name]), number_text(today.planned.get(name, math.nan)))
-            for name, now in today.now.items()
-        ]
-        plain_table(console, ("figure", "now", "after what is ready", "as planned"), rows)
-    for sentence in today.missing:
-        warn(sentence)
-    return 0 if today.counts["ready"] else 4
-
-
 COMMANDS = (
     Command(
         name="plan",
@@ -256,11 +219,5 @@ COMMANDS = (
         examples=(("lookup plan show plan", "its figures, moves and brokers, and the bundles that must stay"),),
         add_arguments=_add_shown,
         run=_run_show,
-    ),
-    Command(
-        name="plan eval",
-        examples=(("lookup plan eval plan --cluster cluster.toml", "the bundles moved since, and the remaining gain"),),
-        add_arguments=_add_checked,
-        run=_run_eval,
     ),
 )

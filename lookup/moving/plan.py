@@ -25,7 +25,7 @@ from lookup.settings.base import Count, Moment, Number, Positive, Strict, Text, 
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "LOAD_DRIFT", "PLAN", "VERSION", "Costs", "Fingerprint", "Limits", "MovePlan", "NearLoad",
+    "PLAN", "VERSION", "Costs", "Fingerprint", "Limits", "MovePlan", "NearLoad",
     "PlannedBroker", "RefusedMove", "Step", "digest", "near_name", "plan_bytes", "plan_file", "plan_of", "read_plan",
 ]  # fmt: skip
 
@@ -33,8 +33,6 @@ __all__ = [
 PLAN = "plan.json"
 #: Version of the document.
 VERSION: Final = 1
-#: A bundle whose load differs by more than this share of the planned one has drifted.
-LOAD_DRIFT = 0.25
 _AGAIN = "make another with `lookup plan`"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lookup.model.quoting import listed, quantity
 from lookup.moving.plan import MovePlan, near_name
@@ -13,10 +13,7 @@ from lookup.report.charts import loads_spec
 from lookup.report.html import html_page
 from lookup.report.numbers import NOTHING, number_text
 
-if TYPE_CHECKING:
-    from lookup.moving.checking import PlanToday
-
-__all__ = ["brokers_table", "figures_table", "html_plan", "plan_notes", "refused_table", "steps_table", "today_table"]
+__all__ = ["brokers_table", "figures_table", "html_plan", "plan_notes", "refused_table", "steps_table"]
 
 
 def figures_table(plan: MovePlan) -> Table:
@@ -84,16 +81,6 @@ def refused_table(plan: MovePlan) -> Table:
     rows = [(move.bundle, move.source, move.destination or "anywhere", move.reason) for move in plan.refused]
     heads = ("bundle", "from", "to", "refused because of")
     return Table(heads, rows, "refused", "Moves that may not be made", texts=(0, 1, 2, 3))
-
-
-def today_table(today: PlanToday, *, is_whole: bool) -> Table:
-    """Return what has become of the steps; those that are as planned only if all are wanted."""
-    rows = [
-        (str(of.step.number), of.step.bundle, of.step.source, of.step.destination, of.standing, of.why or "")
-        for of in today.steps
-        if is_whole or of.standing != "ready"
-    ]
-    return Table(("step", "bundle", "from", "to", "now", "what has changed"), rows, texts=(1, 2, 3, 4, 5))
 
 
 def html_plan(plan: MovePlan) -> str:

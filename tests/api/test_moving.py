@@ -47,13 +47,6 @@ def test_an_idle_plan_has_no_steps_and_a_reason(record: Path) -> None:
     assert "minimum 3.02" in made.plan.why
 
 
-def test_a_plan_is_held_against_the_cluster(record: Path) -> None:
-    """The document for programs has a standing for each step."""
-    today = lookup.check_plan(lookup.plan(record, policy=_POLICY, max_moves=2), record)
-
-    assert [step["standing"] for step in today.document()["steps"]] == ["ready", "ready"]
-
-
 def _tuning(folder: Path, recommended: list[int]) -> Path:
     finalists = [{"candidate": number, "policy": {**_POLICY, "name": f"even-{number}"}} for number in (3, 5)]
     content = {"schema": 2, "recommended": [{"candidate": number} for number in recommended], "finalists": finalists}

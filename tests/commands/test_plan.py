@@ -128,25 +128,6 @@ def test_a_plan_is_shown_again(record: str, tmp_path: Path, capsys: pytest.Captu
         assert capsys.readouterr().out == made
 
 
-def test_a_plan_is_held_against_the_cluster(record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What has drifted is listed; with nothing left to do the exit code is 4."""
-    folder, world = tmp_path / "plan", World.crowded()
-    main(["plan", "--record", record, "--output", str(folder)])
-    steps = json.loads((folder / "plan.json").read_text())["steps"]
-    capsys.readouterr()
-
-    unchanged = main(["plan", "eval", str(folder), "--record", record])
-    as_planned = capsys.readouterr().out
-    world.owners |= {steps[0]["bundle"]: steps[0]["to"]}
-    del world.owners[steps[1]["bundle"]]
-    changed = main(["plan", "eval", str(folder), "--record", str(world.write(tmp_path / "today"))])
-    printed = capsys.readouterr().out
-
-    assert (unchanged, changed) == (0, 4)
-    assert "2 steps, 2 ready, 0 done," in as_planned
-    assert "0 ready, 1 done, 1 drifted" in printed
-
-
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
@@ -176,16 +157,12 @@ def test_mistakes_are_one_sentence_and_nothing_is_printed(
     assert not (tmp_path / "plan").exists()
 
 
-def test_a_plan_that_was_edited_is_neither_shown_nor_held_against_anything(
-    record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It says so before a cluster is read."""
+def test_a_plan_that_was_edited_is_not_shown(record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever was edited in it."""
     main(["plan", "--record", record, "--output", str(tmp_path / "plan")])
     path = tmp_path / "plan" / "plan.json"
     path.write_text(path.read_text().replace("overloaded", "bored"))
     capsys.readouterr()
 
-    codes = [main(["plan", "show", str(path)]), main(["plan", "eval", str(path), "--record", "nowhere"])]
-
-    assert codes == [2, 2]
-    assert capsys.readouterr().err.count("was changed since") == 2
+    assert main(["plan", "show", str(path)]) == 2
+    assert "was changed since" in capsys.readouterr().err
