@@ -8,8 +8,7 @@ those above them:
     catalog     catalog     reads and writes of topics: begin here
                 state       memory that follows what the storage has committed, and listeners
                 sqlite      a storage in a file
-                namespace   the topics of one namespace in memory
-                index       key -> value -> numbers of topics
+                namespace   the topics of one namespace in memory, indexed by label and by property
                 naming      schemes, namespaces, partitions, system topics
                 pairs       labels and properties: limits, and `k1=v1,k2=v2`
                 operations  operations on labels, properties and namespaces as values, and what a catalog does for each

@@ -1,62 +1,90 @@
-"""Hold the topics of one namespace in memory, with the indexes of their labels and properties.
+"""Hold the topics of one namespace in memory, with indexes of their labels and properties: key -> value -> names.
 
-`catalog.py` checks names, `state.py` hands events in. A topic takes about 350 bytes with three labels: names and
-pairs stand in columns by number, texts that repeat are kept once.
+`catalog.py` checks names, `state.py` hands events in. A topic takes about 410 bytes with three labels.
 
 Rule for changes to this file: `put` and `remove` may be interrupted between any two steps, and the next `put` or
-`remove` of the same topic must then do all that is left. What follows from the columns, as the indexes and the sorted
-names do, is brought up to date when it is asked for, and made anew if that fails.
+`remove` of the same topic must then do all that is left. What follows from the entries, as the sorted names do, is
+brought up to date when it is asked for, and made anew if that fails.
+
+Source: PIP-451, first draft (`labelTopicInvertedIndex`); `docs/decisions/labels-by-name.md`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
-from lookup.model.catalog import Equals, Mode, Selector, TopicEntry
-from lookup.topics.catalog.index import InvertedIndex
+from lookup.model.catalog import Equals, Exists, Mode, Selector, Term, TopicEntry
+from lookup.model.recent import Recent
 from lookup.topics.catalog.naming import partitions_among, schemes_of
-from lookup.topics.sized_cache import SizedCache
 
 __all__ = ["NamespaceTopics"]
 
 #: Above this many changed names, all are sorted again, which takes one pass; below, each is inserted at its place.
 _INSERTED = 64
-#: Names in the answers that a namespace keeps for the next time they are asked for, eight bytes each: so many, and in a
-#: large namespace so many times its topics.
-_KEPT_NAMES = 100_000
-_KEPT_TIMES = 4
+#: Answers of an index that are kept: clients ask the same again and again.
+_KEPT = 64
+
+
+class _Index:
+    """Names of topics by key and value of their pairs."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, dict[str, set[str]]] = {}
+        #: answers until a pair changes
+        self.kept: Recent[Hashable, tuple[str, ...]] = Recent(_KEPT)
+
+    def change(self, name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        """Take in that a topic's pairs have changed; no empty set is kept."""
+        if old == new:
+            return
+        self.kept.clear()
+        for key, value in old.items():
+            names = self.names.get(key, {}).get(value)
+            if names is not None and new.get(key) != value:
+                names.discard(name)
+                if not names:
+                    del self.names[key][value]
+                if not self.names[key]:
+                    del self.names[key]
+        for key, value in new.items():
+            self.names.setdefault(key, {}).setdefault(value, set()).add(name)
+
+    def met(self, term: Term) -> Collection[set[str]]:
+        """Return the topics that meet a condition, by value."""
+        values = self.names.get(term.key, {})
+        if isinstance(term, Exists):
+            return values.values()
+        wanted = (term.value,) if isinstance(term, Equals) else term.values
+        return [values[value] for value in wanted if value in values]
+
+
+_NOTHING = TopicEntry("", {}, {})
 
 
 class NamespaceTopics:
     """The entries of one namespace by name, by label and by property."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        # Columns by number; the rows of numbers in `_free` are empty.
-        self._names: list[str] = []
-        self._labels = InvertedIndex()
-        self._properties = InvertedIndex()
-        self._free: list[int] = []
+        self._entries: dict[str, TopicEntry] = {}
+        self._labels, self._properties = _Index(), _Index()
         # All names sorted; None until the first question, so that filling a namespace does not sort it per topic.
         self._sorted: list[str] | None = None
         #: names that came or went since they were sorted
         self._unsorted: set[str] = set()
         #: the names of each mode that was asked for, until a name comes or goes
         self._by_mode: dict[Mode, tuple[str, ...]] = {}
-        self._selected: SizedCache[tuple[str, ...]] = SizedCache()
-        self._described: SizedCache[tuple[str, ...]] = SizedCache()
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._entries)
 
     def __contains__(self, topic: object) -> bool:
-        return topic in self._numbers
+        return topic in self._entries
 
     def entry(self, topic: str) -> TopicEntry | None:
         """Return a topic, None if there is none of that name."""
-        number = self._numbers.get(topic)
-        return None if number is None else self._entry_at(topic, number)
+        return self._entries.get(topic)
 
     def a_partition(self, whole: str) -> TopicEntry | None:
         """Return one of the partitions of a topic, None if it is not partitioned."""
@@ -65,50 +93,30 @@ class NamespaceTopics:
 
     def entries(self) -> Iterator[TopicEntry]:
         """Yield every topic, in no order."""
-        return (self._entry_at(name, number) for name, number in self._numbers.items())
+        return iter(self._entries.values())
 
     def put(self, entry: TopicEntry) -> None:
         """Add a topic, or replace the one of its name."""
-        number = self._numbers.get(entry.name)
-        if number is None:
+        before = self._entries.get(entry.name)
+        if before is None:
             self._note_name(entry.name)
-            number = self._empty_row()
-            self._numbers[entry.name] = number
-        self._names[number] = entry.name
-        if self._free and self._free[-1] == number:
-            self._free.pop()
-        self._labels.put(number, entry.labels)
-        self._properties.put(number, entry.properties)
+        self._change(entry.name, before or _NOTHING, entry)
+        # Last: until then all of it is done again. Most topics have their pairs in common with others.
+        self._entries[entry.name] = TopicEntry(entry.name, _shared(entry.properties), _shared(entry.labels))
 
     def remove(self, topic: str) -> None:
         """Remove a topic, if it is there."""
-        number = self._numbers.get(topic)
-        if number is None:
-            return
-        self._note_name(topic)
-        self._labels.put(number, {})
-        self._properties.put(number, {})
-        if self._free[-1:] != [number]:
-            self._free.append(number)
-        self._names[number] = ""
-        del self._numbers[topic]
+        before = self._entries.get(topic)
+        if before is not None:
+            self._note_name(topic)
+            self._change(topic, before, _NOTHING)
+            del self._entries[topic]
 
     def extend(self, entries: Sequence[TopicEntry]) -> None:
         """Add new topics, many at once; for a catalog that opens, before any topic is removed."""
-        names = [entry.name for entry in entries]
-        numbers = range(len(self._names), len(self._names) + len(names))
-        self._names += names
         self._sorted = None
-        self._by_mode.clear()
-        self._numbers.update(zip(names, numbers, strict=True))
-        self._labels.extend(entry.labels for entry in entries)
-        self._properties.extend(entry.properties for entry in entries)
-        self.keep_up()
-
-    def keep_up(self) -> None:
-        """Bring the indexes up to date if many changes wait, so that the next question does not pay for them."""
-        self._labels.keep_up()
-        self._properties.keep_up()
+        for entry in entries:
+            self.put(entry)
 
     def names(self, mode: Mode) -> tuple[str, ...]:
         """Return the names of a mode, sorted: the same tuple until a topic comes or goes."""
@@ -123,29 +131,17 @@ class NamespaceTopics:
         return kept
 
     def selected(self, selector: Selector) -> tuple[str, ...]:
-        """Return the names that a selector selects, sorted: mostly the same tuple until labels change."""
-        return self._answer(self._selected, self._labels, selector)
+        """Return the names that a selector selects, sorted: mostly the same tuple until a topic changes."""
+        return self._answer(selector, self._labels, lambda entry: entry.labels)
 
     def with_properties(self, mode: Mode, properties: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names of a mode that have all of these properties, sorted: mostly the same tuple likewise."""
-        schemes = schemes_of(mode)
         terms = tuple(Equals(key, value) for key, value in sorted(properties.items()))
-        return self._answer(self._described, self._properties, terms, schemes)
+        return self._answer(terms, self._properties, lambda entry: entry.properties, schemes_of(mode))
 
     def labels(self) -> Mapping[str, Sequence[str]]:
         """Return every key of a label with its values, sorted."""
-        return self._labels.values()
-
-    def _empty_row(self) -> int:
-        """Return the number of an empty row; those of removed topics are used again, so that numbers stay small."""
-        if not self._free:
-            self._free.append(len(self._names))
-        number = self._free[-1]
-        self._labels.reserve(number)
-        self._properties.reserve(number)
-        if len(self._names) == number:
-            self._names.append("")
-        return number
+        return {key: sorted(values) for key, values in sorted(self._labels.names.items())}
 
     def _note_name(self, name: str) -> None:
         self._by_mode.clear()
@@ -161,7 +157,7 @@ class NamespaceTopics:
         self._sorted = None
         self._unsorted = set()
         if names is None:
-            names = sorted(self._numbers)
+            names = sorted(self._entries)
         elif len(changed) > _INSERTED:
             names = [name for name in names if name not in changed] + [name for name in changed if name in self]
             names.sort()
@@ -176,23 +172,39 @@ class NamespaceTopics:
         self._sorted = names
         return names
 
-    def _entry_at(self, name: str, number: int) -> TopicEntry:
-        return TopicEntry(name, self._properties.pairs(number), self._labels.pairs(number))
+    def _change(self, name: str, before: TopicEntry, after: TopicEntry) -> None:
+        self._labels.change(name, before.labels, after.labels)
+        self._properties.change(name, before.properties, after.properties)
 
     def _answer(
         self,
-        kept: SizedCache[tuple[str, ...]],
-        index: InvertedIndex,
         selector: Selector,
-        schemes: tuple[str, ...] = ("",),
+        index: _Index,
+        of: Callable[[TopicEntry], Mapping[str, str]],
+        schemes: tuple[str, ...] = (),
     ) -> tuple[str, ...]:
-        """Return the names of some schemes that an index selects, sorted, and keep them for the next time."""
-        # Of one version of the index; the answers to older ones go with time.
-        question = (index.version, selector, schemes)
-        names = kept.get(question)
-        if names is None:
-            found = (self._names[number] for number in index.find(selector).tolist())
-            names = tuple(sorted(name for name in found if name.startswith(schemes)))
-            # One for the question: many empty answers take room as well.
-            kept.put(question, names, len(names) + 1, room=max(_KEPT_NAMES, _KEPT_TIMES * len(self)))
-        return names
+        """Return the names of some schemes that meet all conditions, sorted, and keep them for the next time."""
+        question = selector, schemes
+        answer = index.kept.get(question)
+        if answer is None:
+            # The condition that the fewest topics meet comes first: each further one only narrows its topics.
+            by_term = [(index.met(term), term) for term in selector]
+            by_term.sort(key=lambda met: sum(map(len, met[0])))
+            names = set[str]().union(*by_term[0][0]) if by_term else set[str]()
+            for sets, term in by_term[1:]:
+                if isinstance(term, Exists):
+                    names = {name for name in names if term.key in of(self._entries[name])}
+                else:
+                    names = set().union(*(names & some for some in sets))
+            answer = tuple(sorted(name for name in names if not schemes or name.startswith(schemes)))
+            index.kept.put(question, answer)
+        return answer
+
+
+def _shared(pairs: Mapping[str, str]) -> Mapping[str, str]:
+    return _of_items(tuple(sorted(pairs.items())))
+
+
+@lru_cache(maxsize=1 << 16)
+def _of_items(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return dict(items)

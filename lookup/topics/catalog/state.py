@@ -307,4 +307,3 @@ class CatalogState:
                     labels = event.new if event.kind == "labels" else entry.labels
                     properties = event.new if event.kind == "properties" else entry.properties
                     topics.put(TopicEntry(event.topic, properties, labels))
-        topics.keep_up()

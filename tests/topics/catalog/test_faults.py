@@ -10,13 +10,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import pytest
 
 import lookup.topics.catalog
 from lookup.model.catalog import Equals
 from lookup.topics.catalog import Catalog, SqliteStorage, sqlite
-from lookup.topics.catalog import index as index_module
 from tests.topics.catalogs import NAMESPACE, everything, filled, heard, index, rebuilt, topic
 
 _ROOM = str(Path(lookup.topics.catalog.__file__).parent)
@@ -107,49 +105,6 @@ def _check_fault(write: Callable[[Catalog], None], catalog: Catalog, at: int, st
     assert revisions[-1] == catalog.revision
     assert revisions[0] > start
     catalog.close()
-
-
-def test_an_index_that_something_looks_at_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array cannot grow while its buffer is in use; the index is built anew from the topics."""
-    catalog, views = filled(), list[object]()
-    frombuffer = np.frombuffer
-
-    def keep(*arguments: Any, **options: Any) -> Any:
-        views.append(frombuffer(*arguments, **options))
-        return views[-1]
-
-    monkeypatch.setattr(index_module.np, "frombuffer", keep)
-    catalog.selected(NAMESPACE, (Equals("env", "prod"),))
-    assert views
-    for number in range(2 * index_module._LAG):
-        catalog.create(topic(f"x-{number}"), labels={"env": "prod"})
-
-    assert len(catalog.selected(NAMESPACE, (Equals("env", "prod"),))) == 3 + 2 * index_module._LAG
-    assert index(catalog) == rebuilt(catalog)
-
-
-def test_a_failed_question_does_not_spoil_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index that could not follow the topics is forgotten, not answered from."""
-    catalog = filled()
-    catalog.set_labels(topic("q"), {"env": "prod"})
-    insert = index_module._insert
-    calls: list[int] = []
-
-    def fail_later(posting: Any, number: int) -> None:
-        calls.append(number)
-        if len(calls) == 2:
-            raise MemoryError
-        insert(posting, number)
-
-    catalog.labels_in(NAMESPACE)
-    catalog.set_labels(topic("q"), {"tier": "a", "team": "b"})
-    monkeypatch.setattr(index_module, "_insert", fail_later)
-    with pytest.raises(MemoryError):
-        catalog.labels_in(NAMESPACE)
-
-    assert len(calls) == 2
-    assert list(catalog.selected(NAMESPACE, (Equals("team", "b"),))) == [topic("q")]
-    assert index(catalog) == rebuilt(catalog)
 
 
 @pytest.mark.parametrize("n_events", [1, 1_000], ids=["snapshot", "events"])

@@ -1,17 +1,17 @@
-"""The inverted index: step by step it equals one that is built afresh, and it answers what the rule says."""
+"""The index of labels: step by step it equals one that is built afresh, and it answers what the rule says."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from lookup.model.catalog import Equals, Exists, In, Selector, selects
+from lookup.model.catalog import Equals, Exists, In, Selector, TopicEntry, selects
 from lookup.topics.catalog import Catalog
-from lookup.topics.catalog.index import InvertedIndex
+from lookup.topics.catalog.namespace import NamespaceTopics
 from tests.topics.catalogs import NAMESPACE, entries, index, parts, rebuilt, topic
 
 _KEYS, _VALUES = st.sampled_from("abc"), st.sampled_from("xyz")
@@ -22,47 +22,35 @@ _TERMS = st.one_of(
 _SELECTORS = st.lists(_TERMS, min_size=1, max_size=3).map(tuple)
 
 
-def _indexed(topics: Mapping[int, Mapping[str, str]]) -> InvertedIndex:
-    index = InvertedIndex()
-    for number, labels in topics.items():
-        index.reserve(number)
-        index.put(number, labels)
-    return index
+def _filled(topics: Sequence[Mapping[str, str]]) -> NamespaceTopics:
+    found = NamespaceTopics()
+    for number, labels in enumerate(topics):
+        found.put(TopicEntry(topic(f"{number:02}"), {}, labels))
+    return found
 
 
 @given(st.lists(_LABELS, max_size=60), _SELECTORS)
 def test_a_query_finds_what_the_rule_says(topics: list[dict[str, str]], selector: Selector) -> None:
-    """Whatever the order of conditions and the size of each posting, as if each topic had been looked at."""
-    found = _indexed(dict(enumerate(topics))).find(selector)
+    """Whatever the order of conditions and the number of topics of each, as if each topic had been looked at."""
+    found = _filled(topics).selected(selector)
 
-    assert found.tolist() == [number for number, labels in enumerate(topics) if selects(selector, labels)]
-
-
-@given(st.integers(0, 400), st.integers(1, 40))
-def test_large_postings_are_searched_as_small_ones_are(n_topics: int, every: int) -> None:
-    """Both ways of joining two postings find the same."""
-    steps = (("few", every), ("odd", 2))
-    index = _indexed({n: {key: "yes" for key, step in steps if n % step == step - 1} for n in range(n_topics)})
-
-    found = index.find((Equals("odd", "yes"), Exists("few")))
-
-    assert found.tolist() == [n for n in range(1, n_topics, 2) if n % every == every - 1]
+    assert list(found) == [topic(f"{number:02}") for number, labels in enumerate(topics) if selects(selector, labels)]
 
 
 def test_no_condition_finds_nothing() -> None:
     """An index is never asked for everything."""
-    assert _indexed({0: {"a": "x"}}).find(()).tolist() == []
+    assert _filled([{"a": "x"}]).selected(()) == ()
 
 
-def test_an_answer_does_not_hold_on_to_the_index() -> None:
-    """An answer stays as it was, and the index can grow meanwhile."""
-    index = _indexed({0: {"a": "x"}})
-    found = index.find((Equals("a", "x"),))
-    index.reserve(1)
-    index.put(1, {"a": "x"})
+def test_an_answer_is_kept_until_a_topic_changes() -> None:
+    """It stays as it was, and another one takes its place."""
+    topics = _filled([{"a": "x"}])
+    found = topics.selected((Equals("a", "x"),))
+    assert topics.selected((Equals("a", "x"),)) is found
+    topics.put(TopicEntry(topic("01"), {}, {"a": "x"}))
 
-    assert index.find((Equals("a", "x"),)).tolist() == [0, 1]
-    assert found.tolist() == [0]
+    assert topics.selected((Equals("a", "x"),)) == (topic("00"), topic("01"))
+    assert found == (topic("00"),)
 
 
 class _Changes(RuleBasedStateMachine):

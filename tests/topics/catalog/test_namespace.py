@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.model.catalog import Equals, Selector, TopicEntry
-from lookup.topics.catalog import namespace
+from lookup.model.catalog import Equals, TopicEntry
 from lookup.topics.catalog.namespace import NamespaceTopics
 from tests.topics.catalogs import topic
 
@@ -38,59 +36,3 @@ def test_many_topics_at_once_are_those_one_by_one(entries: list[TopicEntry], fir
         at_once.remove(entry.name)
         one_by_one.remove(entry.name)
         assert _seen(at_once) == _seen(one_by_one)
-
-
-def _of_envs(n_topics: int) -> NamespaceTopics:
-    """Return a namespace of topics in production, one of which is a test as well."""
-    topics = NamespaceTopics()
-    topics.extend([TopicEntry(topic(f"q-{number}"), {"env": "prod"}, {"env": "prod"}) for number in range(n_topics)])
-    topics.put(TopicEntry(topic("t"), {"env": "test"}, {"env": "test"}))
-    return topics
-
-
-_PROD: Selector = (Equals("env", "prod"),)
-_TEST: Selector = (Equals("env", "test"),)
-
-
-def test_an_answer_longer_than_the_room_is_kept_while_it_is_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of labels and of properties; another question takes its place, and may have it taken again."""
-    monkeypatch.setattr(namespace, "_KEPT_NAMES", 3)
-    monkeypatch.setattr(namespace, "_KEPT_TIMES", 0)
-    topics = _of_envs(5)
-    answer, described = topics.selected(_PROD), topics.with_properties("all", {"env": "prod"})
-
-    assert len(answer) == len(described) == 5
-    assert topics.selected(_PROD) is answer
-    assert topics.with_properties("all", {"env": "prod"}) is described
-    short = topics.selected(_TEST)
-    assert topics.selected(_TEST) is short
-    again = topics.selected(_PROD)
-    assert again == answer
-    assert again is not answer
-    assert topics.selected(_PROD) is again
-
-
-def test_the_answer_that_was_not_asked_for_longest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not the first that was made; each takes room by its names, and by one for the question."""
-    monkeypatch.setattr(namespace, "_KEPT_NAMES", 8)
-    monkeypatch.setattr(namespace, "_KEPT_TIMES", 0)
-    topics = _of_envs(5)
-    production, tests = topics.selected(_PROD), topics.selected(_TEST)
-    # Both fit, and are asked for in turns.
-    assert [topics.selected(selector) for selector in (_PROD, _TEST)] == [production, tests]
-    assert topics.selected(_TEST) is tests
-    assert topics.selected(_PROD) is production
-    topics.selected((Equals("env", "none"),))
-
-    assert topics.selected(_PROD) is production
-    assert topics.selected(_TEST) is not tests
-
-
-def test_the_room_for_answers_grows_with_the_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two lists of nearly all topics are asked for in turns, and neither is made anew."""
-    monkeypatch.setattr(namespace, "_KEPT_NAMES", 0)
-    topics = _of_envs(20)
-    answers = [topics.selected(selector) for selector in (_PROD, (Equals("env", "prod"), Equals("env", "prod")))]
-
-    assert topics.selected(_PROD) is answers[0]
-    assert topics.selected((Equals("env", "prod"), Equals("env", "prod"))) is answers[1]
