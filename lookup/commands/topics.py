@@ -209,7 +209,7 @@ def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Map
     # Asked for in any case: a lister that breaks its contract is refused before a catalog is opened.
     interests = interests_of(lister)
     if properties and "properties" not in interests:
-        use = "--set topics.lister=property-filter or indexed"
+        use = "--set topics.lister=indexed"
         warn(f"lister {lister.name!r} does not look at properties and lists every topic; {use} filters by them")
     return lister
 

@@ -32,7 +32,7 @@ class TopicEntry:
 
     #: the full name, with scheme
     name: str
-    #: what `property-filter` and `-p` read
+    #: what `indexed` and `-p` read
     properties: Mapping[str, str]
     #: what selectors read
     labels: Mapping[str, str]

@@ -9,7 +9,7 @@ from lookup_policies.broker_filters import EvenDistribution, LoadManagerClass, M
 from lookup_policies.default_split import DefaultSplit, ModularSplit
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
 from lookup_policies.isolation import AntiAffinity, Isolation
-from lookup_policies.listers import Default, Indexed, PropertyFilter, TenantScope
+from lookup_policies.listers import Default, Indexed, TenantScope
 from lookup_policies.rebalance import Rebalance
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Best, PowerOfTwo, Random, Softmax, WeightedRandom
@@ -57,7 +57,7 @@ SPLIT_ALGORITHMS: tuple[type[SplitAlgorithm], ...] = (
     SpecifiedPositionsDivide,
     FlowOrQpsEquallyDivide,
 )
-LISTERS: tuple[type[Lister], ...] = (Default, PropertyFilter, Indexed, TenantScope)
+LISTERS: tuple[type[Lister], ...] = (Default, Indexed, TenantScope)
 
 
 @hookimpl

@@ -13,7 +13,7 @@ from lookup.errors import ArgumentError
 from lookup.hooks import Lister
 from lookup.model import CatalogView, EventKind, Listing, Mode
 
-__all__ = ["Default", "Indexed", "PropertyFilter", "TenantScope"]
+__all__ = ["Default", "Indexed", "TenantScope"]
 
 
 @dataclass(frozen=True)
@@ -35,36 +35,8 @@ class Default(Lister):
 
 
 @dataclass(frozen=True)
-class PropertyFilter(Lister):
-    """List the topics that have every property the client sent, with exactly that value.
-
-    Every topic of the namespace is looked at; `indexed` gives the same answer from the catalog's index.
-
-    Match -> Result -> Reason:
-        * no properties were sent -> every topic of the namespace and mode is listed
-        * the topic has every property with the value that was sent -> listed
-        * it lacks one, or has another value -> not listed
-
-    Source: PIP-452: a null or empty map asks for no filtering.
-    """
-
-    name: ClassVar[str] = "property-filter"
-    interests: ClassVar[frozenset[EventKind]] = frozenset({"created", "deleted", "properties"})
-
-    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
-        """Compare the properties of every topic."""
-        names = catalog.topics(namespace, mode)
-        if not properties:
-            return Listing(names)
-        # A topic may be deleted between the list and the look at it; it is left out then.
-        entries = [(name, catalog.entry(name)) for name in names]
-        wanted = properties.items()
-        return Listing([name for name, entry in entries if entry is not None and wanted <= entry.properties.items()])
-
-
-@dataclass(frozen=True)
 class Indexed(Lister):
-    """List the topics that have every property the client sent, without looking at the others.
+    """List the topics that have every property the client sent, with exactly that value, without looking at the others.
 
     The filter is handed down to the catalog, whose index knows the topics of each value.
 
@@ -73,7 +45,7 @@ class Indexed(Lister):
         * the index has the topic under every property and value that was sent -> listed
         * it does not -> not listed
 
-    Source: PIP-452 names a data source with an index as its reason; the answer is that of `property-filter`.
+    Source: PIP-452: a null or empty map asks for no filtering, and a data source with an index is its reason.
     """
 
     name: ClassVar[str] = "indexed"

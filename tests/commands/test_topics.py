@@ -64,10 +64,7 @@ def _locals(ran: Ran) -> list[str]:
         ("--labels env:prod,tier", "orders"),
         ("--labels env=prod --mode all", "fast orders orders-eu-partition-0 orders-eu-partition-1"),
         ("--set topics.lister=indexed -p team=billing", "orders orders-eu-partition-0 orders-eu-partition-1"),
-        (
-            "--set topics.lister=property-filter -p team=billing,stage:raw",
-            "orders-eu-partition-0 orders-eu-partition-1",
-        ),
+        ("--set topics.lister=indexed -p team=billing,stage:raw", "orders-eu-partition-0 orders-eu-partition-1"),
         ("--set topics.lister=indexed --properties team:billing,stage:raw --pattern .*-0", ""),
         ("--plugin-file mine.py --set topics.lister=thawed", "orders orders-eu-partition-0 orders-eu-partition-1"),
     ],

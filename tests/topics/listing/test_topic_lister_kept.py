@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lookup.hooks import Lister
 from lookup.model.catalog import Equals
 from lookup.topics.listing import ListRequest, TopicList, TopicLister, topic_list, topic_lister, topics_hash
-from lookup_policies.listers import Default, Indexed, PropertyFilter
+from lookup_policies.listers import Default, Indexed
 from tests.topics.filled import HERE, catalog_of, name_of
 
 _REQUESTS = [
@@ -25,7 +25,7 @@ _REQUESTS = [
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.integers(0, 1 << 32), st.sampled_from([Default(), Indexed(), PropertyFilter()]), st.sampled_from([1, 300]))
+@given(st.integers(0, 1 << 32), st.sampled_from([Default(), Indexed()]), st.sampled_from([1, 300]))
 def test_every_answer_is_that_of_a_lister_that_was_asked_nothing_before(seed: int, lister: Lister, room: int) -> None:
     """Whatever was asked before, whatever changed since, and however little is kept."""
     dice, catalog = Random(seed), catalog_of(name_of("a"), name_of("b"), name_of("__change_events"))
@@ -44,7 +44,7 @@ def test_every_answer_is_that_of_a_lister_that_was_asked_nothing_before(seed: in
                 assert at_work.answer(request) == TopicLister(lister, catalog).answer(request)
 
 
-@pytest.mark.parametrize("lister", [Default(), Indexed(), PropertyFilter()])
+@pytest.mark.parametrize("lister", [Default(), Indexed()])
 @pytest.mark.parametrize("request_", [_REQUESTS[0], _REQUESTS[2], _REQUESTS[8], _REQUESTS[-1]])
 def test_an_unchanged_list_is_hashed_once(
     monkeypatch: pytest.MonkeyPatch, lister: Lister, request_: ListRequest
