@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 from lookup.errors import Argument, Sentence, SettingsError
 from lookup.model.quoting import shown, suggestion
-from lookup.settings.shipped import shipped
 
 __all__ = ["Say", "names_of", "policies_of", "require_apart", "require_mapping", "require_path"]
 
@@ -31,6 +30,9 @@ def policies_of(given: object) -> list[object] | None:
         return None
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise _wrong("policies", given, "a list of names, paths and mappings")
+    # Loaded if policies are given: a command's help needs no settings.
+    from lookup.settings.shipped import shipped
+
     known = {one.name: str(one.path) for one in shipped().values() if one.kind == "policy"}
     policies = [os.fspath(one) if isinstance(one, os.PathLike) else one for one in given]
     for name in (one for one in policies if isinstance(one, str) and re.fullmatch(r"[\w-]*", one)):

@@ -135,10 +135,6 @@ def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield f"{above}{name}", value
 
 
-def _known(figure: float | None) -> str:
-    return NOTHING if figure is None else number_text(figure)
-
-
 def _count(count: int | None) -> str:
     return NOTHING if count is None else f"{count:,}"
 

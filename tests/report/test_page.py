@@ -318,11 +318,11 @@ def test_figures_and_words_are_explained(folder: Path, page: _Page) -> None:
 
 
 def test_a_run_without_parts_says_how_to_get_them(tmp_path: Path) -> None:
-    """By the flag and its values."""
+    """By naming the dimensions."""
     bare = replace(result(), figures=[row for row in result().figures if row.dimension is None])
     page = _Page(html_report(read_run(str(write_run(tmp_path / "run", bare)))))
 
-    assert "--by tenant,namespace,rack,hour" in " ".join(page.texts)
+    assert "evaluate by tenant, namespace, rack, hour or several" in " ".join(page.texts)
 
 
 def test_a_run_without_tables_says_so(tmp_path: Path) -> None:

@@ -150,8 +150,8 @@ def test_a_replay_of_the_policy_gives_the_log(tmp_path: Path) -> None:
 
     def agreement(seeds: object) -> float:
         evaluation = {**settings["evaluation"], "seeds": seeds}
-        whole = lookup.evaluate(settings={**settings, "evaluation": evaluation}, workers=InProcess()).metrics
-        return float(whole.query("cluster.isna() and metric == 'agreement_ratio'")["value"].iloc[0])
+        whole = lookup.evaluate(settings={**settings, "evaluation": evaluation}, workers=InProcess()).figures
+        return float(whole.query("scope == 'all clusters' and metric == 'agreement_ratio'")["value"].iloc[0])
 
     assert agreement([SMALL.seed]) > 0.95
     assert agreement(6) > 0.7
