@@ -283,7 +283,9 @@ def _figures(results: Results) -> Iterator[Block]:
 def _parts(results: Results) -> Iterator[Block]:
     rows = [row for row in results.figures if row.scope == "part" and row.metric in _FELT]
     if not rows:
-        yield Paragraph(f"For figures by part of the demand, evaluate by {', '.join(BY_DIMENSIONS)} or several of them.", "note")
+        yield Paragraph(
+            f"For figures by part of the demand, evaluate by {', '.join(BY_DIMENSIONS)} or several of them.", "note"
+        )
         return
     before = {(row.dimension, row.part, row.name): row.value for row in rows if row.policy == results.incumbent}
     losses: dict[str, dict[Name, list[tuple[float, Figure]]]] = defaultdict(lambda: defaultdict(list))
