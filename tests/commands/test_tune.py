@@ -51,7 +51,7 @@ _FIGURES: dict[str, Any] = {"hours": 48, "lookups": 20_000, "clusters": 1, "brok
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a search over two days of lookups from three racks."""
     folder = tmp_path_factory.mktemp("search")
-    generate(folder / "log", policy="none", **_FIGURES, seed=2)
+    generate(folder / "log", **_FIGURES, seed=2)
     (folder / "evaluation.toml").write_text(_EVALUATION)
     (folder / "tune.toml").write_text(_SEARCH)
     return folder
@@ -108,7 +108,7 @@ def finished(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Search, and write three other logs: of the next week, of three lookups, and of another cluster."""
     place = tmp_path_factory.mktemp("finished")
     search(folder / "tune.toml", output=place / "out", workers=InProcess())
-    generate(place / "next", policy="none", **_FIGURES, seed=3, start="2026-01-12T00:00:00Z")
+    generate(place / "next", **_FIGURES, seed=3, start="2026-01-12T00:00:00Z")
     rows = pd.read_parquet(place / "next" / "lookups")
     rows.assign(cluster="elsewhere").to_parquet(place / "elsewhere.parquet")
     rows.head(3).to_parquet(place / "few.parquet")
@@ -129,7 +129,7 @@ def test_another_log_confirms_a_finished_search_or_does_not(
     assert [one.code for one in ran] == [code, code], ran[0].err
     assert ran[0].out == ran[1].out
     assert ran[0].out.splitlines()[0].endswith(f" on {finished / log}") or code == 4
-    assert f" from the search to {finished / log}: today " in ran[0].out
+    assert f"| match_ratio:rack, {finished / log} " in ran[0].out
     document = json.loads((tmp_path / "out" / "tune.json").read_text())
     (entry,) = document["against"]
     assert bool(entry["recommended"]) == (code == 0)

@@ -32,7 +32,6 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         losses=0,
         zipf=0.2,
         rack_affinity=1.0,
-        policy="none",
     )
     nearest = {"use": "property-match", "key": "rack", "weight": 0.0}
     rules = {"session_s": 3600, "balance_s": 3600, "tick_s": 600}
