@@ -139,9 +139,7 @@ def _equals(seed: int, folder: Path) -> tuple[str, dict[str, Any]]:
     """Search 64 settings that differ in their luck alone, over two days of six brokers, three of which are lost."""
     losses = {"losses": 3, "joins": 0, "leaves": 0}
     log = folder / "log"
-    lookup.generate(
-        log, seed=seed, hours=48, lookups=20_000, clusters=1, brokers=6, topics=400, policy="none", **losses
-    )
+    lookup.generate(log, seed=seed, hours=48, lookups=20_000, clusters=1, brokers=6, topics=400, **losses)
     (folder / "lucky.py").write_text(_LUCKY)
     evaluation = {
         "evaluation": {"incumbent": "today", "session_s": 3600, "tick_s": 600},

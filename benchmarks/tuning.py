@@ -24,7 +24,7 @@ def measure_tuning() -> Iterator[Figure]:
     """Yield how many times as long as the evaluation a search takes, and as much memory."""
     with tempfile.TemporaryDirectory(prefix="lookup-bench-") as folder:
         sizes = {"lookups": _ROWS, "hours": 48, "clusters": 1, "brokers": _BROKERS, "namespaces": _NAMESPACES}
-        generate(f"{folder}/log", bundles_per_namespace=_BUNDLES, policy="none", **sizes)
+        generate(f"{folder}/log", bundles_per_namespace=_BUNDLES, **sizes)
         _write(Path(folder))
 
         def run(command: str, *, memory: bool) -> Measured:
