@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from lookup.logs.generator.generate import GenerateSettings, generate
+from lookup.replay.outcome import InputFacts
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
 from lookup.spark.session import create_session
@@ -60,15 +61,15 @@ def main() -> None:
         }
     )
     spark = create_session("local[1]", "closed-loop")
-    spent, inputs = 0.0, {}
+    spent, facts = 0.0, InputFacts()
     for _ in range(2):
         with tempfile.TemporaryDirectory(prefix="bench-") as out:
             begin = time.perf_counter()
-            inputs = dict(replay(spark, settings, f"{out}/replay").inputs)
+            facts = replay(spark, settings, f"{out}/replay").inputs
             spent = time.perf_counter() - begin
     spark.stop()
-    found = {name: sum(inputs[name].values()) for name in ("ticks", "bundles")}
-    print(json.dumps({"seconds": round(spent, 3), "decisions": inputs["decisions"], **found}))
+    found = {"ticks": sum(facts.ticks.values()), "bundles": sum(facts.bundles.values())}
+    print(json.dumps({"seconds": round(spent, 3), "decisions": facts.decisions, **found}))
 
 
 if __name__ == "__main__":
