@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -260,7 +260,7 @@ def figure_table(
     return Table(heads, rows, f"figures-{kind}-{place}", caption, texts=(0, 1))
 
 
-def _best_text(rows: Iterator[Figure] | Sequence[Figure] | Any) -> str:
+def _best_text(rows: Iterable[Figure]) -> str:
     bests = [(row.at_best, row.unit) for row in rows if not math.isnan(row.at_best)]
     # Policies with other bundles have other bounds.
     return " to ".join(dict.fromkeys(value_text(*end(bests)) for end in (min, max) if bests))
