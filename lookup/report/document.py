@@ -146,11 +146,13 @@ def _trade(results: Results) -> Section:
         for name, shape in (("trade-chart", WIDE), ("trade-narrow-chart", NARROW))
     ]
     about = (
-        "Dashed lines cross at the incumbent. The lines of a candidate are 95 % intervals of its change, which may be "
-        "chance if a line reaches a dashed one."
+        "Short-dashed lines cross at the incumbent. The solid lines of a candidate are 95 % intervals of its changes. "
+        "A change may be chance if its line reaches a short-dashed one."
     )
     about += " The larger a point, the more bundles it moves." if any(row[8] is not None for row in rows) else ""
-    about += f" The line of long dashes is the limit. {sentences.at_best_sentence(results)}" if best is not None else ""
+    about += (
+        f" No policy can pass the long-dashed line. {sentences.at_best_sentence(results)}" if best is not None else ""
+    )
     heads = ("policy", *(incumbent.label for incumbent in incumbents), *(["moves"] if len(texts[0]) > 3 else []))
     table = Table(heads, texts, "trade-table", "The numbers of the chart, all clusters together")
     return Section("trade", "Trade-offs", [*blocks, Paragraph(about, "note"), Fold("Numbers of this chart", [table])])

@@ -225,7 +225,7 @@ def test_every_figure_of_a_card_is_that_of_the_summary(folder: Path, page: _Page
         assert (facet.before, facet.after) == tuple(amount_text(row.value, row) for row in (before, after))
         assert facet.change == change_text(before.value, after.value, after)
         assert facet.span == span_text(after.change_low, after.change_high, after)
-        assert f"{facet.before} → {facet.after} {facet.change}, {facet.word} {facet.name}" in text
+        assert f"{facet.before} → {facet.after} ({facet.change}), {facet.word} {facet.name}" in text
         assert facet.span in text
 
 

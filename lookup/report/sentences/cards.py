@@ -21,7 +21,6 @@ from lookup.report.sentences.names import (
     head_of,
     joined,
     name_of,
-    same_of,
     title_of,
     values_of,
 )
@@ -88,13 +87,13 @@ def _style(results: Results, found: Findings) -> str:
 
 def _sentence(results: Results, found: Findings, *, is_first: bool) -> str:
     gains, losses = clauses_of(results, found.gains, found), clauses_of(results, found.losses, found)
-    same = [same_of(row) for row in found.same if row.primary or not found.decided]
+    same = [name_of(row.name) for row in found.same if row.primary or not found.decided]
     parts = []
     if (gains or losses) and not is_first:
         parts.append(f"{joined(gains)}, but {joined(losses)}" if gains and losses else joined(gains or losses))
         parts[0] = f"{found.condition}, it {parts[0]}" if found.condition else parts[0]
     if same:
-        parts.append(joined(same))
+        parts.append(f"as good as the incumbent in {joined(same)}")
     if found.likely:
         parts.append(f"perhaps {joined([clause_of(results, row) for row in found.likely])}")
     sentences = [f"{capitalised(part)}." for part in parts]
@@ -102,7 +101,7 @@ def _sentence(results: Results, found: Findings, *, is_first: bool) -> str:
         sentences.insert(1, f"The loss in {joined([name_of(row.name) for row in found.fatal])} decides against it.")
     if found.open:
         names = joined([name_of(row.name) for row in found.open])
-        sentences.append(f"No significant change in {names}.")
+        sentences.append(f"This log cannot tell whether there is a change in {names}.")
     return " ".join(sentences) or "Nothing was measured to judge it by."
 
 
@@ -139,7 +138,7 @@ def _certainty(results: Results, found: Findings) -> str:
         runs -= runs % 10 ** (len(str(runs)) - 1)
         grade = "Very sure" if chance <= _VERY else "Sure" if chance <= _SURE else "Fairly sure"
         what = "such a change" if len(firm) == 1 else "such changes"
-        texts.append(f"{grade}. If the policies were equal, fewer than 1 run in {runs:,} would show {what}.")
+        texts.append(f"{grade}. Between equal policies fewer than 1 in {runs:,} comparisons would show {what}.")
     elif firm:
         texts.append("Certain on this log.")
     by_condition: dict[str, list[str]] = {}
@@ -208,7 +207,7 @@ def _next_step(results: Results, policy: str, found: Findings, folder: str) -> t
     if found.fatal or (found.losses and not found.gains):
         return "To see why, compare the owners of a topic.", explain_command(folder, policy, results.incumbent)
     if any(row.holds_for == "policy" for row in found.gains):
-        what = "Confirm it with new seeds before you switch: the best of several candidates is partly lucky."
+        what = "Confirm the gain with new seeds first: the best of several candidates tends to look better than it is."
         return what, confirm_command(folder, candidate)
     needed = _needed(results, policy, found)
     if needed is not None:

@@ -26,7 +26,6 @@ __all__ = [
     "legend",
     "mark_of",
     "name_of",
-    "same_of",
     "title_of",
     "values_of",
     "word_of",
@@ -51,63 +50,38 @@ class _Phrase:
     name: str
     #: what a policy does, its subject left out
     clause: str
-    #: the same without a change
-    same: str
     #: for `difference_text`
     noun: str = ""
 
 
 _PHRASES: Mapping[str, _Phrase] = {
-    "answered_ratio": _Phrase(
-        "answered lookups", "answers {after} of the lookups instead of {before}", "answers as many lookups"
-    ),
+    "answered_ratio": _Phrase("answered lookups", "answers {after} of the lookups instead of {before}"),
     "isolation_ratio": _Phrase(
         "lookups within isolation",
         "serves {after} of the isolated lookups within their isolation group instead of {before}",
-        "respects isolation as well",
     ),
     "match_ratio": _Phrase(
-        "same-{key} lookups",
-        "serves {after} of the lookups in their own {key} instead of {before}",
-        "serves as many lookups in their own {key}",
+        "same-{key} lookups", "serves {after} of the lookups in their own {key} instead of {before}"
     ),
     "network_ms_mean": _Phrase(
-        "the mean distance to clients",
-        "has a mean distance to clients of {after} instead of {before}",
-        "is as near to clients",
+        "the mean distance to clients", "has a mean distance to clients of {after} instead of {before}"
     ),
     "network_ms_p95": _Phrase(
-        "the 95th percentile of the distance",
-        "has a 95th percentile of the distance of {after} instead of {before}",
-        "is as near to distant clients",
+        "the 95th percentile of the distance", "has a 95th percentile of the distance of {after} instead of {before}"
     ),
-    "network_cost": _Phrase(
-        "the cost of traffic", "needs traffic for {after} instead of {before}", "costs as much traffic"
-    ),
+    "network_cost": _Phrase("the cost of traffic", "needs traffic for {after} instead of {before}"),
     "imbalance_max_mean": _Phrase(
-        "the load of the busiest broker",
-        "loads the busiest broker with {after} instead of {before}",
-        "balances as well",
+        "the load of the busiest broker", "loads the busiest broker with {after} instead of {before}"
     ),
-    "imbalance_cv": _Phrase(
-        "the spread of load", "has a spread of load of {after} instead of {before}", "spreads load as evenly"
-    ),
-    "overload_ratio": _Phrase(
-        "overloaded time", "overloads brokers for {after} of the time instead of {before}", "overloads brokers as often"
-    ),
-    "load_variation": _Phrase(
-        "the variation of load", "has a variation of load of {after} instead of {before}", "keeps load as steady"
-    ),
-    "moves": _Phrase("moves", "moves {difference}", "moves as many bundles", "many bundles"),
-    "unloads": _Phrase("unloads", "unloads {difference}", "unloads as many bundles", "many bundles"),
-    "redundant_moves": _Phrase(
-        "moves back", "moves {difference} back to an earlier owner", "moves as many bundles back", "many bundles"
-    ),
-    "cycle_moves": _Phrase(
-        "moves in circles", "moves {difference} in circles", "moves as many bundles in circles", "many bundles"
-    ),
-    "moved_weight": _Phrase("moved load", "moves {difference}", "moves as much load", "much load"),
-    "assignments": _Phrase("decisions", "takes {difference}", "takes as many decisions", "many decisions"),
+    "imbalance_cv": _Phrase("the spread of load", "has a spread of load of {after} instead of {before}"),
+    "overload_ratio": _Phrase("overloaded time", "overloads brokers for {after} of the time instead of {before}"),
+    "load_variation": _Phrase("the variation of load", "has a variation of load of {after} instead of {before}"),
+    "moves": _Phrase("moves", "moves {difference}", "many bundles"),
+    "unloads": _Phrase("unloads", "unloads {difference}", "many bundles"),
+    "redundant_moves": _Phrase("moves back", "moves {difference} back to an earlier owner", "many bundles"),
+    "cycle_moves": _Phrase("moves in circles", "moves {difference} in circles", "many bundles"),
+    "moved_weight": _Phrase("moved load", "moves {difference}", "much load"),
+    "assignments": _Phrase("decisions", "takes {difference}", "many decisions"),
 }
 
 
@@ -142,12 +116,6 @@ def clause_of(results: Results, row: Figure) -> str:
     if phrase.noun:
         text = text.replace("{difference}", difference_text(before, after, phrase.noun))
     return _keyed(text, row.name)
-
-
-def same_of(row: Figure) -> str:
-    """Say that a policy does as much, as a clause without subject."""
-    phrase = _PHRASES.get(row.metric)
-    return f"has as much {name_of(row.name)}" if phrase is None else _keyed(phrase.same, row.name)
 
 
 def values_of(results: Results, row: Figure) -> tuple[float, float]:
