@@ -34,7 +34,7 @@ def test_a_card_has_its_figures_below_its_sentence() -> None:
         assert part in gain
     for part in ("`moves`", "1,200 → 2,400", "× 2", "+1,200 to +1,200", ", worse"):
         assert part in cost
-    assert "1 in 200 comparisons" in certainty
+    assert "1 of 200 comparisons" in certainty
     assert "`lookup explain RUN_DIR --policy new" in step
 
 

@@ -42,6 +42,8 @@ _PREVAILS = 0.7
 #: Largest probabilities between equals of what is very sure and of what is sure. At most LEVEL is fairly sure.
 _VERY, _SURE = 0.001, 0.01
 
+#: What people call a change with a verdict.
+_SIDES = ("gains", "better"), ("costs", "worse")
 _FACET_WORDS: Mapping[str, str] = {
     "better": "better", "worse": "worse", "equivalent": "the same", "identical": "the same", "inconclusive": "unclear"
 }  # fmt: skip
@@ -137,8 +139,8 @@ def _certainty(results: Results, found: Findings) -> str:
         runs = min(1000, int(1 / chance)) if chance > 0 else 1000
         runs -= runs % 10 ** (len(str(runs)) - 1)
         grade = "Very sure" if chance <= _VERY else "Sure" if chance <= _SURE else "Fairly sure"
-        what = "such a change" if len(firm) == 1 else "such changes"
-        texts.append(f"{grade}. Between equal policies fewer than 1 in {runs:,} comparisons would show {what}.")
+        what = joined([word for word, verdict in _SIDES if any(row.verdict == verdict for row in firm)])
+        texts.append(f"{grade}. Between equal policies, fewer than 1 of {runs:,} comparisons would show such {what}.")
     elif firm:
         texts.append("Certain on this log.")
     by_condition: dict[str, list[str]] = {}
