@@ -40,3 +40,8 @@ def __getattr__(name: str) -> Any:
             if name in (loaded := import_module(f"lookup.model.{module}")).__all__:
                 return getattr(loaded, name)
     raise AttributeError(f"module 'lookup.model' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names, whether they have been loaded or not."""
+    return sorted({*globals(), *__all__})
