@@ -79,6 +79,12 @@ def _rows(frame: Any, columns: Mapping[str, Column], table: TableName) -> object
     if {*REQUIRED[table]} <= {*stream.schema.names} and not {*odd} & {*_FITTED}:
         return stream
     stream = stream if isinstance(stream, pa.Table) else stream.read_all()
+    # Categories of Polars count in unsigned numbers, which older Arrow cannot turn into pandas.
+    signed = [
+        one.with_type(pa.dictionary(pa.int64(), one.type.value_type)) if pa.types.is_dictionary(one.type) else one
+        for one in stream.schema
+    ]
+    stream = stream.cast(pa.schema(signed, stream.schema.metadata))
     return stream.to_pandas(integer_object_nulls=True, maps_as_pydicts="lossy")
 
 
