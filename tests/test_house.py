@@ -98,6 +98,13 @@ def test_no_text_of_the_library_names_a_flag() -> None:
     assert flags == []
 
 
+def test_nothing_multiplies_matrices() -> None:
+    """A product of BLAS depends on the processor in its last digit, and workers' results are equal byte by byte."""
+    products = [path for path, tree in _trees().items() for node in ast.walk(tree) if isinstance(node, ast.MatMult)]
+
+    assert products == []
+
+
 # Imports
 
 

@@ -62,7 +62,7 @@ def _politis_white(series: FloatArray) -> float:
     run = max(5, math.ceil(math.sqrt(math.log10(n)))) if n > 1 else 0
     most = math.ceil(math.sqrt(n)) + run
     lags = np.arange(min(n, most + run + 1))
-    covariances = np.array([float(centred[: n - lag] @ centred[lag:]) / n for lag in lags])
+    covariances = np.array([float((centred[: n - lag] * centred[lag:]).sum()) / n for lag in lags])
     if covariances[0] <= 0:
         return 1.0
     is_large = np.abs(covariances[1:] / covariances[0]) >= 2 * math.sqrt(math.log10(n) / n)
@@ -90,6 +90,6 @@ def _slowness(series: FloatArray) -> float:
     waves = np.arange(1, min(_NEXT, n - 1) + 1)
     if len(waves) <= _SLOW:
         return 0.0
-    power = (np.cos(np.pi * waves[:, None] * (np.arange(n) + 0.5) / n) @ series) ** 2
+    power = (np.cos(np.pi * waves[:, None] * (np.arange(n) + 0.5) / n) * series).sum(axis=1) ** 2
     slow, others = float(power[:_SLOW].mean()), float(power[_SLOW:].mean())
     return slow / others if others else math.inf if slow else 0.0

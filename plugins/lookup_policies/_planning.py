@@ -64,7 +64,7 @@ class Problem:
 
     def nearness(self, owners: Ints) -> float:
         """Return how much more of the load is near than now, less the costs of the moves, as a share of all."""
-        gained = self.weights @ (self._near_at(owners) - self._near_at(self.owners))
+        gained = (self.weights * (self._near_at(owners) - self._near_at(self.owners))).sum()
         return float((gained - self.costs[owners != self.owners].sum()) / self.weights.sum())
 
     def distant(self) -> float:

@@ -244,9 +244,9 @@ def _problem_of(part: Rebalance, view: ClusterView, past: _Past, resting: Collec
         origins = past.origins[rows]
         said = origins.sum(axis=1, keepdims=True)
         shares = np.divide(origins, said, out=np.zeros_like(origins), where=said > 0.0)
-        labels = view.brokers.labels(part.near)[numbers]
-        is_there = np.array([[value == label for label in labels] for value in past.values], dtype=np.float64)
-        near[: len(rows)] = shares @ is_there
+        for broker, label in enumerate(view.brokers.labels(part.near)[numbers]):
+            if label in past.values:
+                near[: len(rows), broker] = shares[:, past.values.index(label)]
     # Clients reconnect however little they send: a move counts as that of its load and of a mean bundle's.
     mean = weights[: len(rows)].mean() if len(rows) else 0.0
     problem = Problem(

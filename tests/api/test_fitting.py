@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -85,15 +85,23 @@ def test_every_form_of_a_log_is_of_one_cluster(log: Callable[[], Any]) -> None:
     assert _value(log()) == (1.0, ["main"])
 
 
-@pytest.mark.spark
-def test_a_log_of_spark_is_of_one_cluster(spark: SparkSession) -> None:
-    """It needs `seq` alone beside; a session's own zone does not count."""
+@pytest.fixture
+def in_tokyo(spark: SparkSession) -> Iterator[SparkSession]:
+    """Let the session, which other tests use too, speak another zone for one test."""
+    before = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    yield spark
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.spark
+def test_a_log_of_spark_is_of_one_cluster(in_tokyo: SparkSession) -> None:
+    """It needs `seq` alone beside; a session's own zone does not count."""
     schema = "ts string, topic string, properties map<string, string>, seq bigint"
     rows = [(row["ts"].replace("+00:00", ""), *list(row.values())[1:], seq) for seq, row in enumerate(ROWS)]
 
     found = lookup.evaluate(
-        spark.createDataFrame(rows, schema), policies=["random"], incumbent="random", brokers=_TOLD, workers=spark
+        in_tokyo.createDataFrame(rows, schema), policies=["random"], incumbent="random", brokers=_TOLD, workers=in_tokyo
     )
 
     assert (found.results.inputs.first_us, list(found.results.clusters)) == (
