@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -180,6 +181,12 @@ class Load:
         """Return the bundles of a broker that carry anything, without those of system namespaces."""
         # Not a number is no load either.
         return [entry for entry in self.top_bundles[broker] if entry.load > 0 and not is_system_bundle(entry.bundle)]
+
+    @cached_property
+    def mean_bundle_load(self) -> float:
+        """The mean load of the bundles that carry anything, 1.0 if there are none."""
+        loads = [load for number in range(len(self.top_bundles)) for _, load, _ in self.loaded_bundles(number)]
+        return math.fsum(loads) / len(loads) if loads else 1.0
 
     def reported_bundles(
         self, broker: int, k: int, *, policies: NamespacePolicies = _NO_POLICIES, with_policies: bool = False

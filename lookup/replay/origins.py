@@ -82,7 +82,8 @@ class Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
         places = np.searchsorted(self._starts, atoms[said], side="right") - 1
         found, sums = _by_key(places * len(values) + of_code[codes[said]], micro[said])
         origins: dict[str, dict[str, float]] = {}
-        for pair, total in zip(found.tolist(), sums.tolist(), strict=True):
-            place, number = divmod(pair, len(values))
-            origins.setdefault(self._names[place], {})[values[number]] = total / (MICRO * self._seconds)
+        bundles, of_values = self._names[found // len(values)].tolist(), (found % len(values)).tolist()
+        loads = sums / (MICRO * self._seconds)
+        for bundle, number, load in zip(bundles, of_values, loads.tolist(), strict=True):
+            origins.setdefault(bundle, {})[values[number]] = load
         return origins

@@ -93,7 +93,4 @@ def _load_of(view: ClusterView, bundle: str) -> float:
     # Without rates of messages, loads stand for them.
     by_bundle = load.long_term_bundle_rates if load.rates is None else load.long_term_bundle_throughputs
     known = by_bundle.get(bundle)
-    if known is None:
-        loads = [entry.load for broker in range(len(load.top_bundles)) for entry in load.loaded_bundles(broker)]
-        known = math.fsum(loads) / len(loads) if loads else 1.0
-    return known
+    return load.mean_bundle_load if known is None else known

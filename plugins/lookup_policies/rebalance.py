@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -164,13 +165,13 @@ class _Past:
         of_bundles = np.zeros(len(view.brokers))
         reporting = _reporting(view)
         for number in np.flatnonzero(reporting).tolist():
-            loads = {entry.bundle: entry.load for entry in view.load.loaded_bundles(number) if np.isfinite(entry.load)}
+            loads = {bundle: load for bundle, load, _ in view.load.loaded_bundles(number) if load < math.inf}
             now |= loads
             of_bundles[number] = sum(loads.values())
         origins = {} if near is None else view.load.origins.get(near, {})
-        values = {value for found in origins.values() for value in found}
+        values = set[str]().union(*origins.values())
         self._grow(sorted(now.keys() - set(self.names)), sorted(values - set(self.values)))
-        found = (view.ownership.owner(name) for name in self.names)
+        found = map(view.ownership.owner, self.names)
         self.owners = np.array([-1 if owner is None else owner for owner in found], np.int64)
         is_owned = self.owners >= 0
         # A broker without report says nothing about its bundles, and a bundle in no hands has no load to report.
@@ -179,11 +180,10 @@ class _Past:
         np.minimum(self._counts, self._history, out=self._counts)
         share = np.where(is_seen, 1.0 / np.maximum(1, self._counts), 0.0)
         self.weights += share * (np.array([now.get(name, 0.0) for name in self.names]) - self.weights)
-        shown, columns = np.zeros_like(self.origins), {value: column for column, value in enumerate(self.values)}
-        for row, name in enumerate(self.names):
-            for value, weight in origins.get(name, {}).items():
-                shown[row, columns[value]] = weight
-        self.origins += share[:, None] * (shown - self.origins)
+        by_name = [origins.get(name, {}) for name in self.names]
+        for column, value in enumerate(self.values):
+            shown = np.array([found.get(value, 0.0) for found in by_name])
+            self.origins[:, column] += share * (shown - self.origins[:, column])
         self._besides(view, of_bundles)
         self._keep()
 
