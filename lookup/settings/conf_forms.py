@@ -17,8 +17,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import javaproperties
-
 from lookup.errors import SettingsError
 from lookup.model.documents import is_device, json_value, yaml_documents
 from lookup.model.quoting import listed
@@ -109,6 +107,8 @@ def _of_text(raw: bytes) -> ConfText:
                 return _of_documents(documents)
     if any(map(_SHELL.match, lines)):
         return _of_variables(_assignments(text))
+    import javaproperties  # noqa: PLC0415  loads HTTP and TLS
+
     try:
         elements = list(javaproperties.parse(latin))
     except ValueError as error:  # of a malformed \u escape
