@@ -34,6 +34,7 @@ from lookup.model.time import time_text
 from lookup.replay.run import run_plan
 from lookup.report.figures import read_run
 from lookup.report.manifest import fingerprint
+from lookup.score.figures import FIGURES
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, apart
 from lookup.tuning import document as documents
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "confirm_elsewhere", "has_tuning", "open_tuning", "tune"]
 
 #: Version of `tune.json` and `search.json`.
-_SCHEMA = 2
+_SCHEMA = 3
 _SEARCH, _RESULT = "search.json", "tune.json"
 #: The page beside `tune.json`.
 TUNE_PAGE = "tune.html"
@@ -71,8 +72,9 @@ class Tuning:
     def exit_code(self) -> int:
         """Return 0 with a recommendation by the last log, 4 with none, or if it has too few senders to show it."""
         last = [self._document, *self._document["against"]][-1]
-        confirmed = [one for one in last["finalists"] if one["objection"] is None and last["recommended"]]
-        return 4 if all(map(documents.is_open, confirmed)) else 0
+        confirmed = [one["candidate"] for one in last["finalists"] if one["objection"] is None and last["recommended"]]
+        figures, days = documents.read_figures(self._document), last.get("folder", SEALED)
+        return 4 if all(documents.is_open(figures[number, days].values()) for number in confirmed) else 0
 
     @property
     def conclusion(self) -> str:
@@ -81,12 +83,18 @@ class Tuning:
 
     @property
     def candidates(self) -> pd.DataFrame:
-        """Return every candidate: its number, space, changes, and its figures in the search."""
-        rows = []
-        for candidate in self._document["candidates"]:
-            row = {key: candidate[key] for key in ("candidate", "space", "origin", "changes")}
-            rows.append(row | {name: figure["value"] for name, figure in candidate["search"].items()})
-        return data_frame(rows)
+        """Every candidate: its number, its space, how it was found, and a column for each setting that it changes."""
+        about = ("candidate", "space", "origin")
+        return data_frame({key: one[key] for key in about} | one["changes"] for one in self._document["candidates"])
+
+    @property
+    def figures(self) -> pd.DataFrame:
+        """FIGURES with two columns more: `candidate`, 0 for today's settings, and `days`.
+
+        Days are "search", "sealed", or the folder of another log. Totals are those of a day.
+        """
+        columns = ["candidate", "days", *FIGURES.names]
+        return data_frame(self._document["figures"], columns)
 
     @property
     def sealed(self) -> Evaluation:
@@ -106,7 +114,8 @@ class Tuning:
         known = {one["candidate"]: one for part in ("candidates", "finalists") for one in self._document[part]}
         if number not in known:
             raise InputError(f"{self.folder}: there is no candidate {number}; they go from 0 to {max(known)}")
-        return dict(known[number])
+        of = [row for row in self._document["figures"] if row["candidate"] == number]
+        return {**known[number], "figures": of}
 
     def document(self) -> dict[str, Any]:
         """Return what `tune.json` holds."""
@@ -314,17 +323,13 @@ class TuneRun:
         days = f"on days that {seen}" if has_holdout else None
         return {
             "schema": _SCHEMA,
-            "conclusion": documents.conclusion(recommended, judged, aims, days),
+            "conclusion": documents.conclusion(recommended, sealed, days),
             "recommended": recommended,
             "finalists": judged,
-            "incumbent": {
-                "policy": self.trials.incumbent,
-                "search": documents.figures(search.incumbent.standing),
-                "sealed": documents.figures(None if sealed is None else sealed.standings[0]),
-                "cycles": None if sealed is None else sealed.cycles.get(0),
-            },
+            "incumbent": {"policy": self.trials.incumbent, "cycles": None if sealed is None else sealed.cycles.get(0)},
             "against": [],
             "candidates": candidates,
+            "figures": documents.figures_of_search(search, sealed),
             "settings": documents.settings_entries(search),
             **documents.aims_document(aims),
             **self.trials.span,
@@ -361,7 +366,9 @@ def confirm_elsewhere(found: Tuning, selection: Selection, workers: Workers, *, 
     about = {"log": log, "folder": folder, "blake2b": mark, "first": time_text(first_us), "last": time_text(last_us)}
     entry = documents.against_entry(document, shown, about)
     logs = [one for one in document["against"] if one["blake2b"] != mark]
-    return _write_result(found.folder, document | {"against": [*logs, entry]}, progress, warn)
+    figures = [row for row in document["figures"] if row["days"] != folder]
+    figures += documents.figures_on(folder, shown.standings)
+    return _write_result(found.folder, document | {"against": [*logs, entry], "figures": figures}, progress, warn)
 
 
 def _write_result(folder: str, document: Mapping[str, Any], progress: Say, warn: Say) -> Tuning:
@@ -382,7 +389,7 @@ def _record(batch: Batch, number: int, shown: Shown) -> dict[str, Any]:
         "rows": [
             {
                 "candidate": candidate,
-                "figures": documents.figures(standing),
+                "figures": documents.json_rows(standing),
                 "idle": standing.idle,
                 "beaten_by": shown.beaten_by.get(candidate),
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
@@ -26,12 +27,16 @@ from lookup.commands.show import to_toml
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress, warn
 from lookup.errors import SettingsError
 from lookup.tuning.wording import (
+    SEALED,
+    SEARCHED,
+    Figures,
     answers,
     beside_today,
     confirmation,
     figure_rows,
     gain_text,
     label,
+    number_of,
     restart_text,
     sentences,
 )
@@ -161,13 +166,14 @@ def _deliver(found: Tuning, form: str | None) -> int:
     """Print what a search has found, and where it is; return its exit code."""
     from lookup.api.tuning import TUNE_PAGE
     from lookup.logs.outputs import keeps
+    from lookup.tuning.document import read_figures
 
     with keeps(found.folder):
         document = found.document()
         if form == "json":
             print_json(document)
         else:
-            _print(document)
+            _print(document, beside_today(read_figures(document)))
         missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
         if missing:
             note(f"no {TUNE_PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
@@ -183,20 +189,21 @@ def explain_candidate(folder: str, number: int, form: str) -> int:
     """Print what one candidate of a search changes, what it did, and why it is not recommended; return 0."""
     require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.api.tuning import open_tuning
+    from lookup.tuning.document import read_figures
 
     found = open_tuning(folder)
     one = found.candidate(number)
     if form == "json":
         print_json(one)
         return 0
-    document = found.document()
-    console, today = data_console(), found.candidate(0)
-    for line in _account(one):
+    document, figures = found.document(), beside_today(read_figures(found.document()))
+    console = data_console()
+    for line in _account(one, is_finalist=(number, SEALED) in figures):
         console.print(plain(line), soft_wrap=True)
-    sealed, rows = one.get("sealed"), []
-    for name, figure in (beside_today(one, document)["search"] or {}).items():
-        figures = _number(today["search"][name]["value"]), _number(figure["value"]), gain_text(figure)
-        rows.append((label(name, document), *figures, "-" if sealed is None else gain_text(sealed[name])))
+    today, sealed, rows = figures[0, SEARCHED], figures.get((number, SEALED), {}), []
+    for name, figure in figures.get((number, SEARCHED), {}).items():
+        texts = number_of(today[name]), number_of(figure), gain_text(figure)
+        rows.append((label(name, document), *texts, gain_text(sealed[name]) if sealed else "-"))
     console.print()
     plain_table(
         console, ("figure", "today", "candidate", "gain in the search", f"gain on {confirmation(document)}"), rows
@@ -204,7 +211,7 @@ def explain_candidate(folder: str, number: int, form: str) -> int:
     return 0
 
 
-def _account(one: Mapping[str, Any]) -> Iterator[str]:
+def _account(one: Mapping[str, Any], *, is_finalist: bool) -> Iterator[str]:
     where = f", of the space {one['space']}" if one["space"] else ""
     yield f"candidate {one['candidate']}, {one['origin']}{where}"
     for key, value in one["changes"].items():
@@ -219,7 +226,8 @@ def _account(one: Mapping[str, Any]) -> Iterator[str]:
         if one.get(key) is not None:
             yield text.format(one[key])
     # A finalist has an answer, and so has who is out; of the others it is said how far they came.
-    if one.get("raced") is not None and not any(one.get(key) is not None for key in ("sealed", "idle", "beaten_by")):
+    is_judged = is_finalist or one.get("idle") is not None or one.get("beaten_by") is not None
+    if one.get("raced") is not None and not is_judged:
         yield (
             "no finalist: in the last race others gained more, or its gain could not be told from luck"
             if one["raced"]
@@ -229,25 +237,21 @@ def _account(one: Mapping[str, Any]) -> Iterator[str]:
         yield f"on what was sealed {one['cycles']}"
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
-def _print(document: Mapping[str, Any]) -> None:
+def _print(document: Mapping[str, Any], figures: Figures) -> None:
     console = data_console()
     for sentence in (*answers(document), *sentences(document)):
         console.print(plain(sentence), soft_wrap=True)
     if document["finalists"]:
         console.print()
-        plain_table(console, *figure_rows(document))
+        plain_table(console, *figure_rows(document, figures))
     for one in document["recommended"]:
-        _print_recommended(one)
+        _print_recommended(one, figures[one["candidate"], SEALED]["moves"].value)
 
 
-def _print_recommended(one: Mapping[str, Any]) -> None:
+def _print_recommended(one: Mapping[str, Any], moves: float) -> None:
     console = data_console()
     lines = [f"candidate {one['candidate']} of the space {one['space']}:"]
-    if (moves := one["sealed"]["moves"]["value"]) is not None:
+    if not math.isnan(moves):
         lines.append(f"about {moves:,.0f} moves a day")
     lines += ["", "broker.conf:", *one["patch"].splitlines()] if one["patch"] else []
     lines += ["", one["caution"]] if one.get("caution") else []

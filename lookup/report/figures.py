@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -25,7 +25,7 @@ from lookup.model.documents import parsed_object
 from lookup.model.quoting import shown
 from lookup.replay.outcome import InputFacts
 from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
-from lookup.score.figures import Figure, figures_of, plain
+from lookup.score.figures import Figure, figures_of, json_row, plain
 from lookup.score.luck import LEVEL, least_chance
 from lookup.score.rules import Name, may_decide
 from lookup.score.scoring import Scored
@@ -38,7 +38,6 @@ __all__ = [
 
 #: Version of `summary.json` and `metrics.parquet`. It counts changes that break readers.
 SCHEMA = 2
-_DEFAULTS = {each.name: each.default for each in fields(Figure)}
 _AGAIN = "the file was changed by hand, or written by another version; evaluate again"
 
 
@@ -172,20 +171,12 @@ def summary(results: Results) -> dict[str, Any]:
     counts = results.comparisons
     return {
         "schema": SCHEMA,
-        "figures": [
-            {name: plain(value) for name, value in asdict(row).items() if not _is_default(name, value)}
-            for row in results.figures
-        ],
+        "figures": list(map(json_row, results.figures)),
         "comparisons": {
             "together": counts.deciding, "alone": counts.others, "expected_by_chance": round(LEVEL * counts.figures, 2)
         },
         "inputs": plain({**results.inputs.document(), **notes}),
     }  # fmt: skip
-
-
-def _is_default(name: str, value: object) -> bool:
-    default = _DEFAULTS[name]
-    return value == default or (value != value and default != default)
 
 
 def to_json(content: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from lookup.score.scoring import Scored
 from lookup.score.units import SenderKind, Units
 from lookup.score.verdict import Guard, HoldsFor, Verdict, Word
 
-__all__ = ["FIGURES", "Figure", "Scope", "figures_of", "figures_table", "plain"]
+__all__ = ["FIGURES", "Figure", "Scope", "blank_figure", "figures_of", "figures_table", "json_row", "plain"]
 
 #: Rows of one scope add up to the whole demand; rows of different scopes count the same lookups again.
 Scope: TypeAlias = Literal["all clusters", "cluster", "part", "part of cluster"]
@@ -109,6 +109,11 @@ class Figure:
         return (self.change if self.better == "up" else -self.change) + 0.0
 
     @property
+    def gain_interval(self) -> tuple[float, float]:
+        """The 95 % interval of the gain."""
+        return (self.change_low, self.change_high) if self.better == "up" else (-self.change_high, -self.change_low)
+
+    @property
     def is_decided(self) -> bool:
         """Whether the two policies differ significantly."""
         return self.verdict in ("better", "worse")
@@ -124,6 +129,7 @@ class Figure:
         return not math.isnan(self.change_low)
 
 
+_DEFAULTS = {each.name: each.default for each in fields(Figure)}
 _TEXTS = frozenset(
     "policy scope cluster metric key dimension part unit better question against verdict reason holds_for guard alone "
     "units no_gap".split()
@@ -159,7 +165,7 @@ def _rows(scored: Scored) -> list[Figure]:
     unmeasured = [(policy, metric.name, None) for policy in scored.plan.policies for metric in scored.metrics]
     names = [key for key in unmeasured if key[:2] not in measured and key not in verdicts]
     for policy, name, key in (*(of for of in verdicts if of not in measured), *names):
-        rows.append(_blank(policy, scored.metric[name], key, **more[None, policy, name, key]))
+        rows.append(blank_figure(policy, scored.metric[name], key, **more[None, policy, name, key]))
     return rows
 
 
@@ -187,7 +193,8 @@ def _columns_beside(
     return more
 
 
-def _blank(policy: str, metric: Metric, key: str | None, scope: Scope = "all clusters", **known: Any) -> Figure:
+def blank_figure(policy: str, metric: Metric, key: str | None, scope: Scope = "all clusters", **known: Any) -> Figure:
+    """Make a row without a value, except in the columns given."""
     row: dict[str, Any] = dict.fromkeys(("cluster", "dimension", "part"))
     row |= dict.fromkeys(("value", "low", "high"), math.nan) | known
     return Figure(
@@ -212,7 +219,7 @@ def _figure(estimate: Estimate, more: Mapping[str, Any] | None = None) -> Figure
         "low": estimate.low,
     }
     known |= {"high": estimate.high} | _units(units)
-    return _blank(series.policy, series.metric, series.key, scope, **(known | dict(more or {})))
+    return blank_figure(series.policy, series.metric, series.key, scope, **(known | dict(more or {})))
 
 
 def _judged(verdict: Verdict, metric: Metric) -> dict[str, Any]:
@@ -257,6 +264,16 @@ def _ordered(rows: Sequence[Figure], scored: Scored) -> list[Figure]:
 def figures_table(figures: Sequence[Figure]) -> pa.Table:
     """Write figures as the Arrow table FIGURES."""
     return pa.Table.from_pylist([plain(asdict(row)) for row in figures], schema=FIGURES)
+
+
+def json_row(figure: Figure) -> dict[str, Any]:
+    """Write a row as JSON has it, without the columns that the figure does not have."""
+    return {name: plain(value) for name, value in asdict(figure).items() if not _is_default(name, value)}
+
+
+def _is_default(name: str, value: object) -> bool:
+    default = _DEFAULTS[name]
+    return value == default or (value != value and default != default)
 
 
 def plain(value: Any) -> Any:

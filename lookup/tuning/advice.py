@@ -32,14 +32,14 @@ def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bo
 
     def is_better(name: Name) -> bool:
         figure = candidate.figures[name]
-        return figure.low > 0 if alone else figure.verdict == "better"
+        return figure.gain_interval[0] > 0 if alone else figure.verdict == "better"
 
     better = [name for name in aims.figures if is_better(name)]
     if not better:
         texts = []
         for name in aims.figures:
             figure = candidate.figures[name]
-            is_alone = figure.verdict == "inconclusive" and figure.low > 0
+            is_alone = figure.verdict == "inconclusive" and figure.gain_interval[0] > 0
             note = " (better if it were the only comparison)" if is_alone else ""
             texts.append(f"{figure_name(name)} {figure.verdict}{note}")
         return f"nothing is shown to be better: {', '.join(texts)}"
@@ -47,7 +47,8 @@ def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bo
     for name in aims.objectives if has_gained else aims.figures:
         figure = candidate.figures[name]
         # Of a figure without an interval a loss beyond the tolerance is not excluded.
-        is_kept = figure.verdict in ("equivalent", "identical") or figure.low >= -_tolerated(incumbent, name, aims)
+        is_kept = figure.verdict in ("equivalent", "identical")
+        is_kept = is_kept or figure.gain_interval[0] >= -_tolerated(incumbent, name, aims)
         if name not in better and not is_kept:
             return f"{figure_name(name)} may be worse by more than the tolerance"
     return None

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from lookup.model.quoting import quantity
+from lookup.score.figures import Figure, json_row
 from lookup.score.rules import name_of
 from lookup.settings.policy import PolicySpec, is_path
 from lookup.settings.pulsar_keys import BUNDLES_KEY
 from lookup.tuning.advice import back_lines, dynamic_lines, objection, of_bundles, patch, restart_lines
-from lookup.tuning.racing import Aims, Figure, Standing, figure_name
+from lookup.tuning.racing import Aims, Standing, figure_name
 from lookup.tuning.search import Candidate, Search
 from lookup.tuning.trials import Shown
-from lookup.tuning.wording import label
+from lookup.tuning.wording import SEALED, SEARCHED, Figures, label
 
 __all__ = [
-    "against_entry", "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures", "is_open", "json_bytes",
-    "judged_entry", "settings_entries", "standing",
+    "against_entry", "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures_of_search", "figures_on",
+    "is_open", "json_bytes", "json_rows", "judged_entry", "read_figures", "settings_entries", "standing",
 ]  # fmt: skip
 
 
@@ -29,15 +31,39 @@ def json_bytes(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def figures(of: Standing | None) -> dict[str, Any] | None:
-    """Return the figures of a candidate by name, None for what is unknown."""
-    return None if of is None else {figure_name(name): _plain(figure) for name, figure in of.figures.items()}
+#: What reads a row of FIGURES back.
+_ROW = TypeAdapter(Figure)
 
 
-def standing(written: Mapping[str, Any], idle: str | None) -> Standing:
-    """Return how a candidate stood, from what `figures` returned."""
-    known = ((name_of(name), {key: of[key] for key in of if of[key] is not None}) for name, of in written.items())
-    return Standing({name: Figure(**{"value": math.nan} | of) for name, of in known}, idle)
+def json_rows(of: Standing) -> list[dict[str, Any]]:
+    """Write the figures of a candidate as rows of FIGURES."""
+    return list(map(json_row, of.figures.values()))
+
+
+def standing(rows: Sequence[Mapping[str, Any]], idle: str | None) -> Standing:
+    """Read back how a candidate stood."""
+    figures = map(_ROW.validate_python, rows)
+    return Standing({figure.name: figure for figure in figures}, idle)
+
+
+def figures_on(days: str, standings: Mapping[int, Standing]) -> list[dict[str, Any]]:
+    """Write the figures of candidates as rows of FIGURES with two columns of their own, the candidate and the days."""
+    return [{"candidate": number, "days": days, **row} for number, of in standings.items() for row in json_rows(of)]
+
+
+def figures_of_search(search: Search, sealed: Shown | None) -> list[dict[str, Any]]:
+    """Write the figures of all candidates, each as its last batch had it, and those of the finalists."""
+    tried = {one.number: one.standing for one in search.candidates if one.standing is not None}
+    return figures_on(SEARCHED, tried) + (figures_on(SEALED, sealed.standings) if sealed else [])
+
+
+def read_figures(document: Mapping[str, Any]) -> Figures:
+    """Read the figures of a search, by candidate and days, then by name."""
+    figures: dict[tuple[int, str], dict[str, Figure]] = {}
+    for row in document["figures"]:
+        figure = _ROW.validate_python(row)
+        figures.setdefault((row["candidate"], row["days"]), {})[figure_name(figure.name)] = figure
+    return figures
 
 
 def aims_document(aims: Aims) -> dict[str, Any]:
@@ -75,7 +101,6 @@ def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
         "of": candidate.of,
         "changes": dict(point.changes),
         "before": {} if space is None else {key: space.before(key) for key in point.changes},
-        "search": figures(candidate.standing),
         "idle": None if candidate.standing is None else candidate.standing.idle,
         "beaten_by": candidate.beaten_by,
         "raced": search.has_raced(candidate) if candidate.number else None,
@@ -84,10 +109,8 @@ def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
 
 def _verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
     """Return the verdict of a confirmation on a finalist."""
-    of, today = shown.standings[number], shown.standings[0]
     return {
-        "sealed": figures(of),
-        "objection": objection(of, today, shown.aims),
+        "objection": objection(shown.standings[number], shown.standings[0], shown.aims),
         "as_good": list(shown.as_good.get(number, ())),
         "cycles": shown.cycles.get(number),
     }
@@ -106,9 +129,8 @@ def against_entry(document: Mapping[str, Any], shown: Shown, log: Mapping[str, A
     recommended = sorted(confirmed(judged), key=lambda one: one["candidate"] not in answers[:1])
     return {
         **log,
-        "conclusion": conclusion(recommended, judged, shown.aims, f"on {log['log']}"),
+        "conclusion": conclusion(recommended, shown, f"on {log['log']}"),
         "recommended": [one["candidate"] for one in recommended],
-        "incumbent": figures(shown.standings[0]),
         "finalists": [{"candidate": number, **entry} for number, entry in verdicts.items()],
     }
 
@@ -167,54 +189,47 @@ def _table(candidate: Candidate, search: Search, base: PolicySpec) -> dict[str, 
     )
 
 
-def conclusion(
-    recommended: Sequence[Mapping[str, Any]], judged: Sequence[Mapping[str, Any]], aims: Aims, days: str | None
-) -> str:
+def conclusion(recommended: Sequence[Mapping[str, Any]], shown: Shown | None, days: str | None) -> str:
     """Return the answer in one sentence.
 
     Args:
         recommended: entries of the finalists that are confirmed, the first answer first.
-        judged: entries of all finalists.
+        shown: what the confirmation has shown; None without finalists.
         days: where they were judged, as "on days that the search has not seen"; None if no days were sealed.
     """
-    if not judged:
+    if shown is None:
         return "keep what you have: of nothing that was tried the search could tell a gain from luck"
     if days is None:
         return "nothing is confirmed: no days were sealed, and the best of many looks better than it is"
     for best in recommended[:1]:
         changes = ", ".join(f"{key} = {value}" for key, value in best["changes"].items())
-        scope = ", only if bundles are independent" if is_open(best) else ""
-        return f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, {days}{scope}"
+        of = shown.standings[best["candidate"]]
+        scope = ", only if bundles are independent" if is_open(of.figures.values()) else ""
+        return f"change {changes}: {'; '.join(_gains(of, shown.aims))}, {days}{scope}"
+    today, *judged = shown.standings.values()
     smallest = []
-    for name in map(figure_name, aims.objectives):
-        known = (one["sealed"][name] for one in judged)
+    for name in shown.aims.objectives:
+        known = (of.figures[name] for of in judged)
         # Of two that are identical there is nothing to be told apart.
-        apart = [figure for figure in known if figure["low"] is not None and figure["high"] > figure["low"]]
-        effects = [max((figure["high"] - figure["low"]) / 2, figure["gap"]) for figure in apart]
+        halves = [(figure.change_high - figure.change_low) / 2 for figure in known if figure.has_interval]
+        gap = today.figures[name].gap
+        effects = [max(half, 0.0 if math.isnan(gap) else gap) for half in halves if half > 0.0]
         least = min(effects, default=0.0)
-        is_gap = any(figure["gap"] == least for figure in apart)
-        smallest += [f"{name} {least:.2g}{' (the fidelity gap)' if is_gap else ''}"] if effects else []
+        note = " (the fidelity gap)" if least == gap else ""
+        smallest += [f"{figure_name(name)} {least:.2g}{note}"] if effects else []
     could = f"; the smallest effect that one alone could have shown: {', '.join(smallest)}" if smallest else ""
     return f"keep what you have: none of {quantity(len(judged), 'finalist')} is confirmed {days}{could}"
 
 
-def is_open(judged: Mapping[str, Any]) -> bool:
+def is_open(figures: Iterable[Figure]) -> bool:
     """Return whether a finalist is better only if units of demand are independent, of which there are too few."""
-    return all(of["holds_for"] == "independence" for of in judged["sealed"].values() if of["verdict"] == "better")
+    return all(figure.holds_for == "independence" for figure in figures if figure.verdict == "better")
 
 
-def _gains(sealed: Mapping[str, Any], aims: Aims) -> Iterator[str]:
+def _gains(of: Standing, aims: Aims) -> Iterator[str]:
     written = aims_document(aims)
     for name in aims.figures:
-        figure, sign = sealed[figure_name(name)], 1.0 if name in aims.rising else -1.0
-        before = figure["value"] - sign * (figure["delta"] or 0.0)
-        ends = sorted(sign * end for end in (figure["low"], figure["high"]) if end is not None)
-        span = f" ({ends[0]:+.3g} to {ends[1]:+.3g})" if ends else ""
-        yield f"{label(figure_name(name), written)} from {before:.4g} to {figure['value']:.4g}{span}"
-
-
-def _plain(figure: Figure) -> dict[str, Any]:
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in asdict(figure).items()
-    }
+        figure = of.figures[name]
+        before = figure.value - (0.0 if math.isnan(figure.change) else figure.change)
+        span = f" ({figure.change_low:+.3g} to {figure.change_high:+.3g})" if figure.has_interval else ""
+        yield f"{label(figure_name(name), written)} from {before:.4g} to {figure.value:.4g}{span}"

@@ -6,6 +6,7 @@ their luck, differences within one do not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -16,8 +17,20 @@ from lookup.report.charts import ALONE, extent, trade_chart
 from lookup.report.html import html_page
 from lookup.report.numbers import ARROWS, NOTHING, number_text
 from lookup.report.sentences import head_of
+from lookup.score.figures import Figure
 from lookup.score.rules import name_of
-from lookup.tuning.wording import answers, beside_today, figure_rows, gain_text, label, restart_text, sentences
+from lookup.tuning.document import read_figures
+from lookup.tuning.wording import (
+    SEARCHED,
+    Figures,
+    answers,
+    beside_today,
+    figure_rows,
+    gain_text,
+    label,
+    restart_text,
+    sentences,
+)
 
 __all__ = ["tuning_page"]
 
@@ -31,14 +44,14 @@ _Document = Mapping[str, Any]
 
 def tuning_page(document: _Document) -> str:
     """Return the page of a search."""
-    document = {**document, "candidates": [beside_today(one, document) for one in document["candidates"]]}
-    tried = [one for one in document["candidates"][1:] if one["search"] is not None]
+    figures = beside_today(read_figures(document))
+    tried = [one for one in document["candidates"][1:] if (one["candidate"], SEARCHED) in figures]
     sealed = document["sealed_from"]
     return html_page(
         [
-            Section("answer", "The answer", list(_answer(document))),
-            Section("front", _front_title(document), list(_front(document))),
-            Section("candidates", "Candidates", list(_candidates(document))),
+            Section("answer", "The answer", list(_answer(document, figures))),
+            Section("front", _front_title(document, figures), list(_front(document, figures))),
+            Section("candidates", "Candidates", list(_candidates(document, figures))),
         ],
         title=_TITLE,
         period=f"{_minute(document['first'])} to {_minute(document['last'])} UTC",
@@ -55,7 +68,7 @@ def _caution(document: _Document) -> str:
     return "" if document["sealed_from"] else " (not confirmed: no days were sealed)"
 
 
-def _answer(document: _Document) -> Iterator[Block]:
+def _answer(document: _Document, figures: Figures) -> Iterator[Block]:
     first, *others = answers(document)
     yield Paragraph(first, "lead")
     yield from map(Paragraph, others)
@@ -67,7 +80,7 @@ def _answer(document: _Document) -> Iterator[Block]:
         )
     yield Bullets(list(sentences(document)))
     if document["finalists"]:
-        heads, rows = figure_rows(document)
+        heads, rows = figure_rows(document, figures)
         caption = f"Each figure and its gain over today, up is better{_caution(document)}"
         texts = [place for place, head in enumerate(heads) if head.startswith(("candidate", "answer"))]
         yield Table(heads, rows, "finalists-table", caption, texts=texts)
@@ -83,19 +96,18 @@ def _answer(document: _Document) -> Iterator[Block]:
         yield Fold(f"How to change to candidate {one['candidate']}, and back", blocks)
 
 
-def _front_title(document: _Document) -> str:
-    chosen = _axes(document)
+def _front_title(document: _Document, figures: Figures) -> str:
+    chosen = _axes(document, figures)
     if chosen is None:
         return "One aim against another"
     across, up = (head_of(name_of(name)) for name in chosen)
     return f"{up[0].upper()}{up[1:]} against {across}"
 
 
-def _axes(document: _Document) -> tuple[str, str] | None:
+def _axes(document: _Document, figures: Figures) -> tuple[str, str] | None:
     """Return the figures to the right and upwards: the two that matter most; None if there is but one."""
-    today = document["incumbent"]["search"]
     names = dict.fromkeys([*document["objectives"], *document["prices"], "moves"])
-    known = [name for name in names if today[name]["value"] is not None][:2]
+    known = [name for name in names if not math.isnan(figures[0, SEARCHED][name].value)][:2]
     if len(known) < 2:
         return None
     # As on the page of a run balance lies to the right.
@@ -103,12 +115,12 @@ def _axes(document: _Document) -> tuple[str, str] | None:
     return (second, first) if second == "imbalance_max_mean" else (first, second)
 
 
-def _front(document: _Document) -> Iterator[Block]:
-    chosen = _axes(document)
+def _front(document: _Document, figures: Figures) -> Iterator[Block]:
+    chosen = _axes(document, figures)
     if chosen is None:
         yield Paragraph("This search has no two figures to set against each other.", "note")
         return
-    rows = [*_dots(document, chosen)]
+    rows = [*_dots(document, figures, chosen)]
     named = {"today", *(row[0] for row in rows if row[1] != "tried")}
     drawn = [row for row in rows if row[0] in named]
     domains = []
@@ -140,57 +152,59 @@ def _front(document: _Document) -> Iterator[Block]:
     )
 
 
-def _dots(document: _Document, chosen: tuple[str, str]) -> Iterator[list[Any]]:
-    today = document["incumbent"]["search"]
-    ends = {name: today[name]["value"] for name in chosen}
-    moves = today["moves"]["value"]
-    yield ["today", "incumbent", *(ends[name] for name in chosen for _ in range(3)), moves, *_texts(today, chosen)]
-    dots = []
-    for one in document["candidates"]:
-        figures = one["search"]
-        if not one["candidate"] or figures is None or any(figures[name]["delta"] is None for name in chosen):
+def _dots(document: _Document, figures: Figures, chosen: tuple[str, str]) -> Iterator[list[Any]]:
+    today = figures[0, SEARCHED]
+    ends = [today[name].value for name in chosen for _ in range(3)]
+    yield ["today", "incumbent", *ends, _known(today["moves"].value), *_texts(today, chosen)]
+    dots: list[list[Any]] = []
+    for one in document["candidates"][1:]:
+        of = figures.get((one["candidate"], SEARCHED))
+        if of is None or any(math.isnan(of[name].change) for name in chosen):
             continue
         role = _role(one, document)
-        spans = [end for name in chosen for end in _span(figures, name, document, has_width=role != "tried")]
-        dots.append([_name(one), role, *spans, figures["moves"]["value"], *_texts(figures, chosen)])
+        spans = [end for name in chosen for end in _span(of[name], has_width=role != "tried")]
+        dots.append([_name(one), role, *spans, _known(of["moves"].value), *_texts(of, chosen)])
     order = ["recommended", "candidate", "defaults", "tried"]
     yield from sorted(dots, key=lambda dot: order.index(dot[1]))
 
 
-def _texts(figures: _Document, chosen: tuple[str, str]) -> list[str]:
+def _texts(figures: Mapping[str, Figure], chosen: tuple[str, str]) -> list[str]:
     across, up = chosen
-    return [_text(figures[name]["value"]) for name in (up, across, "moves")]
+    return [_text(_known(figures[name].value)) for name in (up, across, "moves")]
 
 
-def _span(figures: _Document, name: str, document: _Document, *, has_width: bool) -> tuple[float, float, float]:
-    figure, sign = figures[name], 1.0 if name in document["rising"] else -1.0
-    at = figure["value"]
-    if not has_width or figure["low"] is None:
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _span(figure: Figure, *, has_width: bool) -> tuple[float, float, float]:
+    at = figure.value
+    if not (has_width and figure.has_interval):
         return at, at, at
-    low, high = sorted(at + sign * (figure[end] - figure["delta"]) for end in ("low", "high"))
-    return at, low, high
+    return at, at + figure.change_low - figure.change, at + figure.change_high - figure.change
 
 
-def _candidates(document: _Document) -> Iterator[Block]:
+def _candidates(document: _Document, figures: Figures) -> Iterator[Block]:
     keys = list(dict.fromkeys(one["key"] for one in document["settings"]))
     today = {(space, one["key"]): one["today"] for one in document["settings"] for space in (None, one["space"])}
     names = dict.fromkeys([*document["objectives"], *document["prices"], *document["limits"], "moves"])
     judged = {one["candidate"]: one["objection"] or "recommended" for one in document["finalists"]}
     rows: list[list[str | Cell]] = []
     for one in document["candidates"]:
-        if one["search"] is None:
+        of = figures.get((one["candidate"], SEARCHED))
+        if of is None:
             continue
         values = [one["changes"].get(key, today.get((one["space"], key))) for key in keys]
         beaten = None if one["beaten_by"] is None else f"{one['beaten_by']} is certainly better"
         answer = judged.get(one["candidate"]) or beaten or one["idle"] or ""
         cells = [
-            Cell(_text(figure["value"]), "" if figure["delta"] is None else gain_text(figure))
-            for figure in (one["search"][name] for name in names)
+            Cell(_text(_known(figure.value)), "" if math.isnan(figure.change) else gain_text(figure))
+            for figure in (of[name] for name in names)
         ]
         about = [_name(one), one["origin"], one["space"] or NOTHING, answer]
         rows.append([*about, *map(_text, map(_plain, values)), *cells])
-    figures = (f"{_arrow(name, document)} {label(name, document)}" for name in names)
-    heads = ["candidate", "origin", "space", "answer", *keys, *figures]
+    names_shown = (f"{_arrow(name, document)} {label(name, document)}" for name in names)
+    heads = ["candidate", "origin", "space", "answer", *keys, *names_shown]
     yield Paragraph(
         "In small type stands the gain over today in the batch in which a candidate was tried last, up is better, with "
         "its 95 % interval; each figure is today's with this gain. Fields above the columns narrow the table: a text, "

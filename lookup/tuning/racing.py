@@ -8,27 +8,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.score.figures import Figure, blank_figure, figures_of
 from lookup.score.luck import Spread, spread
 from lookup.score.metrics.network import NetworkCost
 from lookup.score.metrics.totals import ChangeTotal
 from lookup.score.rules import Name
 from lookup.score.scoring import Scored
 from lookup.score.units import Sample, minus
-from lookup.score.verdict import Verdict
 
 __all__ = [
-    "ANSWERED", "MOVES", "Aims", "Figure", "Samples", "Standing", "as_good", "beaten", "figure_name", "gain_over",
-    "leaders", "standing_of", "totals",
+    "ANSWERED", "MOVES", "Aims", "Samples", "Standing", "as_good", "beaten", "figure_name", "gain_over",
+    "leaders", "standings_of", "totals",
 ]  # fmt: skip
 
 #: What must not get worse, and what a change costs: looked at whatever is sought.
 ANSWERED: Name = ("answered_ratio", None)
 MOVES: Name = ("moves", None)
+#: Columns of a figure in the unit of its value.
+_AMOUNTS = (
+    "value low high at_best change change_low change_high margin log_low log_high demand_low demand_high best_by_luck "
+    "logged replay_low replay_high gap"
+).split()
+#: A figure without the columns that say how sure it is.
+_NO_WIDTH: Mapping[str, Any] = {
+    column.name: column.default
+    for column in fields(Figure)
+    if column.default is not MISSING and column.name not in ("against", "at_best", "change", "logged")
+} | {"low": math.nan, "high": math.nan}
 #: Figures of a batch in every replicate, by policy, metric and key.
 Samples = Mapping[tuple[str, str, str | None], Sample | None]
 
@@ -74,23 +86,6 @@ class Aims:
         return tuple(dict.fromkeys([*self.judged, ANSWERED, MOVES]))
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure of a candidate, and its difference from the incumbent's, turned so that up is better; NaN if unknown."""
-
-    value: float
-    delta: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    verdict: str = ""
-    #: of a guarded figure, whether nothing is lost
-    guard: str | None = None
-    #: how far the replayed incumbent is from the log, 0.0 if unknown
-    gap: float = 0.0
-    #: as the verdict's
-    holds_for: str = "policy"
-
-
 @dataclass(frozen=True)
 class Standing:
     """How a candidate stands after a batch."""
@@ -99,9 +94,14 @@ class Standing:
     #: why it cannot act on this log; None if it can
     idle: str | None = None
 
+    @property
+    def values(self) -> list[float]:
+        """The figures themselves."""
+        return [figure.value for figure in self.figures.values()]
+
     def without_width(self) -> Standing:
         """Return the same without what intervals say."""
-        return replace(self, figures={name: Figure(one.value, one.delta) for name, one in self.figures.items()})
+        return replace(self, figures={name: replace(one, **_NO_WIDTH) for name, one in self.figures.items()})
 
 
 def totals(scored: Scored, names: Iterable[Name]) -> frozenset[Name]:
@@ -109,24 +109,24 @@ def totals(scored: Scored, names: Iterable[Name]) -> frozenset[Name]:
     return frozenset(name for name in names if isinstance(scored.metric[name[0]], ChangeTotal | NetworkCost))
 
 
-def standing_of(scored: Scored, policy: str, aims: Aims, *, days: float) -> Standing:
-    """Return how a policy stands after an evaluation.
+def standings_of(scored: Scored, policies: Iterable[str], aims: Aims, *, days: float) -> dict[str, Standing]:
+    """Return how policies stand after an evaluation.
 
     Args:
         days: how many were scored.
     """
-    judged: dict[Name, Verdict] = {verdict.name: verdict for verdict in scored.verdicts if verdict.policy == policy}
-    figures = {}
-    for name in aims.shown:
-        estimate = scored.pooled.get((policy, *name))
-        scale = days if name in aims.per_day else 1.0
-        value = math.nan if estimate is None else estimate.value / scale
-        figures[name] = Figure(value)
-        if (verdict := judged.get(name)) is not None:
-            delta, low, high = (float(of) / scale for of in (verdict.delta, verdict.low, verdict.high))
-            gap = scored.gaps.get(name, 0.0) / scale
-            figures[name] = Figure(value, delta, low, high, verdict.verdict, verdict.guard, gap, verdict.holds_for)
-    return Standing(figures, scored.cannot_act.get(policy))
+    pooled = {(row.policy, *row.name): row for row in figures_of(scored) if row.scope == "all clusters"}
+
+    def figure_of(policy: str, name: Name) -> Figure:
+        found = pooled.get((policy, *name)) or blank_figure(policy, scored.metric[name[0]], name[1])
+        if name not in aims.per_day:
+            return found
+        return replace(found, **{column: getattr(found, column) / days for column in _AMOUNTS})
+
+    return {
+        policy: Standing({name: figure_of(policy, name) for name in aims.shown}, scored.cannot_act.get(policy))
+        for policy in policies
+    }
 
 
 def beaten(samples: Samples, standings: Mapping[str, Standing], aims: Aims) -> dict[str, str]:

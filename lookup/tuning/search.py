@@ -140,7 +140,8 @@ class Search:
         for good in filter(may_lead, raced):
             smallest = min((one for one in raced if self._does_as_well(one, good)), key=_n_changes)
             for one in (smallest, good):
-                distinct.setdefault(str(one.standing), one)
+                # As text, since NaN does not equal itself.
+                distinct.setdefault(str([] if one.standing is None else one.standing.values), one)
         return list(distinct.values())[: self._section.finalists]
 
     def has_raced(self, candidate: Candidate) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lookup.score.scoring import Scored
-from lookup.tuning.racing import Aims, Samples, Standing, as_good, beaten, standing_of
+from lookup.tuning.racing import Aims, Samples, Standing, as_good, beaten, standings_of
 from lookup.tuning.search import Batch
 
 __all__ = ["Shown", "policy_name", "shown_of", "shown_of_batch"]
@@ -54,7 +54,8 @@ def shown_of(scored: Scored, numbers: Iterable[int], aims: Aims, *, days: float,
         batch: None for a confirmation.
     """
     names = {number: policy_name(number, scored.incumbent) for number in (0, *numbers)}
-    standings = {number: standing_of(scored, name, aims, days=days) for number, name in names.items()}
+    by_name = standings_of(scored, names.values(), aims, days=days)
+    standings = {number: by_name[name] for number, name in names.items()}
     samples = {name: figure.sample for name, figure in scored.pooled.items()}
     if batch is not None:
         return shown_of_batch(batch, names, samples, standings, aims)

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    # It needs what only a search does.
+    from lookup.score.figures import Figure
 
 __all__ = [
-    "answers", "beside_today", "confirmation", "figure_rows", "gain_text", "label", "reopened", "restart_text",
-    "sentences",
+    "SEALED", "SEARCHED", "Figures", "answers", "beside_today", "confirmation", "figure_rows", "gain_text", "label",
+    "number_of", "reopened", "restart_text", "sentences",
 ]  # fmt: skip
+
+
+#: The days of a figure: those of the search, or those on which finalists were confirmed. Another log has its folder.
+SEARCHED: Final = "search"
+SEALED: Final = "sealed"
+#: Figures by candidate and days, then by name.
+Figures: TypeAlias = "Mapping[tuple[int, str], Mapping[str, Figure]]"
 
 
 def label(name: str, document: Mapping[str, Any]) -> str:
@@ -17,30 +29,34 @@ def label(name: str, document: Mapping[str, Any]) -> str:
     return f"{name} a day" if name in document["per_day"] else name
 
 
-def gain_text(figure: Mapping[str, Any]) -> str:
+def gain_text(figure: Figure) -> str:
     """Write the difference of a figure from the incumbent's, up is better, with its interval."""
-    if figure["delta"] is None:
+    if math.isnan(figure.change):
         return "-"
-    span = "" if figure["low"] is None else f" ({figure['low']:.3g} to {figure['high']:.3g})"
-    return f"{figure['delta']:+.3g}{span}"
+    low, high = figure.gain_interval
+    return f"{figure.gain:+.3g} ({low:.3g} to {high:.3g})" if figure.has_interval else f"{figure.gain:+.3g}"
 
 
-def beside_today(one: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a candidate with its figures of the search as far from today's as they were in its own batch.
+def beside_today(figures: Figures) -> Figures:
+    """Move what each candidate had in the search as far from today's figures as it was in its own batch.
 
     Batches have luck of their own: what they show can be compared only by what the incumbent did in each.
     """
-    if one["search"] is None:
-        return one
-    figures = {}
-    for name, figure in one["search"].items():
-        today = document["incumbent"]["search"][name]["value"]
-        if figure["delta"] is not None and today is not None:
-            value = today + figure["delta"] * (1 if name in document["rising"] else -1)
-            # Where both batches have a figure of 0 or more, so has what is written.
-            figure = figure | {"value": max(value, 0.0) if min(today, figure["value"]) >= 0.0 else value}
-        figures[name] = figure
-    return {**one, "search": figures}
+    today = figures[0, SEARCHED]
+
+    def moved(figure: Figure, before: float) -> Figure:
+        value = before + figure.change
+        if math.isnan(value):
+            return figure
+        # Where both batches have a figure of 0 or more, so has what is written.
+        return replace(figure, value=max(value, 0.0) if min(before, figure.value) >= 0.0 else value)
+
+    return {
+        (number, days): {name: moved(figure, today[name].value) for name, figure in of.items()}
+        if days == SEARCHED
+        else of
+        for (number, days), of in figures.items()
+    }
 
 
 def answers(document: Mapping[str, Any]) -> list[str]:
@@ -63,46 +79,36 @@ def restart_text(lines: Sequence[str]) -> str:
     return f"only after a restart: {', '.join(lines)}; until then the cluster does something that was not tried"
 
 
-@dataclass(frozen=True, slots=True)
-class _Days:
-    """A part of the log, or another log, for which a search has figures."""
+def figure_rows(document: Mapping[str, Any], figures: Figures) -> tuple[list[str], list[list[str]]]:
+    """Return heads and rows of a table: figures of today and of the finalists, apart for each part of the log.
 
-    name: str
-    today: Mapping[str, Any]
-    #: by number
-    finalists: Mapping[int, Mapping[str, Any]]
-
-
-def _days(document: Mapping[str, Any]) -> Iterator[_Days]:
-    """Yield the days of the search, those of the confirmation, and every other log."""
-    today, judged = document["incumbent"], document["finalists"]
-    searched = [{**one, "sealed": beside_today(one, document)["search"]} for one in judged]
-    yield _Days("the search", today["search"], {one["candidate"]: one for one in searched})
-    if judged:
-        yield _Days(confirmation(document), today["sealed"], {one["candidate"]: one for one in judged})
-    for log in document["against"]:
-        yield _Days(log["log"], log["incumbent"], {one["candidate"]: one for one in log["finalists"]})
-
-
-def figure_rows(document: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return heads and rows of a table: figures of today and of the finalists, apart for each part of the log."""
-    days, aims = list(_days(document)), [*document["objectives"], *document["prices"]]
-    heads = ["candidate", *(f"{label(name, document)}, {of.name}" for name in aims for of in days)]
-    rows = [["today", *(_number(of.today[name]) for name in aims for of in days), *([""] * (len(days) - 1))]]
-    for number in days[0].finalists:
-        figures = [of.finalists[number]["sealed"][name] for name in aims for of in days]
-        answers = [of.finalists[number]["objection"] or "recommended" for of in days[1:]]
-        rows.append([str(number), *(f"{_number(figure)}, {gain_text(figure)}" for figure in figures), *answers])
-    return [*heads, *(f"answer, {of.name}" for of in days[1:])], rows
+    Args:
+        figures: as `beside_today` returns them.
+    """
+    aims, finalists = [*document["objectives"], *document["prices"]], document["finalists"]
+    # Where finalists were judged, and what was said of them there.
+    judged = [(SEALED, confirmation(document), finalists)] if finalists else []
+    judged += [(log["folder"], log["log"], log["finalists"]) for log in document["against"]]
+    days = {SEARCHED: "the search"} | {key: name for key, name, _ in judged}
+    heads = ["candidate", *(f"{label(name, document)}, {of}" for name in aims for of in days.values())]
+    rows = [["today", *(number_of(figures[0, key][name]) for name in aims for key in days), *([""] * len(judged))]]
+    for number in (one["candidate"] for one in finalists):
+        cells = [
+            f"{number_of(of)}, {gain_text(of)}" for name in aims for of in (figures[number, key][name] for key in days)
+        ]
+        said = [one["objection"] or "recommended" for *_, of in judged for one in of if one["candidate"] == number]
+        rows.append([str(number), *cells, *said])
+    return [*heads, *(f"answer, {name}" for _, name, _ in judged)], rows
 
 
-def _number(figure: Mapping[str, Any]) -> str:
-    return "-" if figure["value"] is None else f"{figure['value']:.4g}"
+def number_of(figure: Figure) -> str:
+    """Write the value of a figure."""
+    return "-" if math.isnan(figure.value) else f"{figure.value:.4g}"
 
 
 def sentences(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader should know besides the answer."""
-    tried = sum(1 for one in document["candidates"] if one["search"] is not None)
+    tried = len({row["candidate"] for row in document["figures"]})
     sealed = document["sealed_from"]
     days = f"sealed from {sealed} to {document['last']}" if sealed else "no days were sealed"
     yield f"{tried} candidates from {document['first']} on; {days}"

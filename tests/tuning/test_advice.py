@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lookup.tuning.advice import dynamic_lines, objection, patch, promises, restart_lines
-from lookup.tuning.racing import ANSWERED, Figure, Standing
-from tests.tuning.worlds import AIMS, MOVED, standing
+from lookup.tuning.racing import ANSWERED, Standing
+from tests.tuning.worlds import AIMS, MOVED, figure_of, standing
 
 _TODAY = standing(2.0, 1.0)
 
@@ -45,7 +45,7 @@ def test_limits_hold() -> None:
 def test_lookups_must_be_shown_to_be_answered(guard: str | None) -> None:
     """Whatever else is better."""
     good = standing(1.5, 0.5)
-    figures = {**good.figures, ANSWERED: Figure(0.9, -0.1, -0.1, -0.1, "inconclusive", guard)}
+    figures = {**good.figures, ANSWERED: figure_of(ANSWERED, 0.9, -0.1, 0.0, verdict="inconclusive", guard=guard)}
 
     assert str(objection(Standing(figures), _TODAY, AIMS)).endswith(" lookups are answered")
 

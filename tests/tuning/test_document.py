@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lookup.tuning.document import against_entry, conclusion, confirmed, figures, judged_entry
+from lookup.tuning.document import against_entry, conclusion, confirmed, judged_entry
 from lookup.tuning.racing import Standing
 from lookup.tuning.search import Candidate, Search
 from lookup.tuning.trials import Shown
@@ -75,10 +75,11 @@ def test_other_changes_need_no_caution() -> None:
 )
 def test_nothing_confirmed_says_what_could_have_been_shown(gap: float, effect: str) -> None:
     """Half of an interval, or the fidelity gap if it is larger: what is below it may be the replay's own."""
-    of = standing(1.9, half=0.3).figures
-    open_ = Standing({**of, IMBALANCE: replace(of[IMBALANCE], gap=gap)})
+    today = standing(2.0).figures
+    today = {**today, IMBALANCE: replace(today[IMBALANCE], gap=gap)}
 
-    text = conclusion([], [{"sealed": figures(open_)}], AIMS, "on days that the search has not seen")
+    shown = Shown(AIMS, {0: Standing(today), 1: standing(1.9, half=0.3)})
+    text = conclusion([], shown, "on days that the search has not seen")
 
     assert "none of 1 finalist is confirmed on days " in text
     assert text.split(": ")[-1].split(", ")[0] == effect
@@ -106,7 +107,7 @@ def test_fewer_changes_do_not_come_first_if_they_are_shown_to_be_worse() -> None
 @pytest.mark.parametrize(("better", "answers"), [((1, 2), [2, 1]), ((1,), [1]), ((), [])])
 def test_another_log_confirms_the_answer_of_the_search_first(better: Sequence[int], answers: Sequence[int]) -> None:
     """If it gains there too; what the search did not recommend first comes behind it."""
-    finalists = [_finalist(1, "a", as_good=[2]) | {"sealed": {}}, _finalist(2, "a", "b", as_good=[1]) | {"sealed": {}}]
+    finalists = [_finalist(1, "a", as_good=[2]), _finalist(2, "a", "b", as_good=[1])]
     document = {"finalists": finalists, "recommended": finalists[::-1]}
     standings = {0: standing(2.0), **{number: standing(1.0 if number in better else 3.0) for number in (1, 2)}}
 

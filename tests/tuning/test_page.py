@@ -11,7 +11,9 @@ import pytest
 
 import lookup
 from lookup.logs.jobs import InProcess
+from lookup.tuning.document import read_figures
 from lookup.tuning.page import tuning_page
+from lookup.tuning.wording import SEARCHED
 from tests.tuning.files import write_search_file
 
 
@@ -63,7 +65,7 @@ def test_the_front_is_drawn(document: dict[str, Any]) -> None:
     best = document["finalists"][0]
     points = {row["policy"]: row for row in _rows(chart)}
     gain = points[str(best["candidate"])]["y"] - points["today"]["y"]
-    assert gain == pytest.approx(best["search"]["match_ratio:rack"]["delta"])
+    assert gain == pytest.approx(read_figures(document)[best["candidate"], SEARCHED]["match_ratio:rack"].gain)
     assert {row["label"] for row in _rows(chart) if row["label"]} >= {"today", str(best["candidate"])}
 
 
@@ -72,7 +74,7 @@ def test_all_candidates_stand_in_a_table_that_can_be_narrowed(document: dict[str
     page = tuning_page(document)
 
     table = page.partition('<table id="candidates-table" class="sortable filtered">')[2].partition("</table>")[0]
-    assert table.count('<th scope="row">') == sum(one["search"] is not None for one in document["candidates"])
+    assert table.count('<th scope="row">') == len({row["candidate"] for row in document["figures"]})
     assert "near&lt;ness" in table
     assert "near<ness" not in page
 
@@ -89,11 +91,11 @@ def test_without_sealed_days_every_figure_says_so(document: dict[str, Any]) -> N
 
 def test_a_candidate_that_moves_less_than_today_can_is_drawn(document: dict[str, Any]) -> None:
     """Its batch had more moves than today has in the last one, so that its gain takes them below 0."""
-    today, one = document["incumbent"]["search"]["moves"], document["candidates"][1]
-    moves = one["search"]["moves"] | {"value": 3.0, "delta": 2.0 * today["value"] + 1.0}
-    one = one | {"search": one["search"] | {"moves": moves}}
+    today = read_figures(document)[0, SEARCHED]["moves"].value
+    fewer = {"value": 3.0, "change": -2.0 * today - 1.0}
+    rows = [row | (fewer if (row["candidate"], row["metric"]) == (1, "moves") else {}) for row in document["figures"]]
 
-    page = tuning_page({**document, "candidates": [document["candidates"][0], one, *document["candidates"][2:]]})
+    page = tuning_page({**document, "figures": rows})
 
     assert "front-chart" in _charts(page)
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from lookup.score.units import Sample
-from lookup.tuning.racing import Figure, Standing
+from lookup.tuning.racing import Standing
 from lookup.tuning.search import Batch, Candidate
 from lookup.tuning.space import Point
 from lookup.tuning.trials import shown_of_batch
-from tests.tuning.worlds import AIMS, IMBALANCE, MOVED
+from tests.tuning.worlds import AIMS, IMBALANCE, MOVED, figure_of
 
 
 def _standing(value: float) -> Standing:
-    figure = Figure(value, -value, -value - 1.0, -value + 1.0, "worse", "kept")
-    return Standing({IMBALANCE: figure, MOVED: figure}, idle="it waits" if value > 2.0 else None)
+    figures = {name: figure_of(name, value, -value, 1.0, verdict="worse", guard="kept") for name in (IMBALANCE, MOVED)}
+    return Standing(figures, idle="it waits" if value > 2.0 else None)
 
 
 @pytest.mark.parametrize(("replicates", "has_luck"), [(1, False), (2, True)])
@@ -33,5 +33,5 @@ def test_one_replicate_shows_where_candidates_stand_and_nothing_of_luck(replicat
 
     assert [standing.figures[MOVED].value for standing in shown.standings.values()] == [2.0, 1.0, 3.0]
     assert [standing.idle for standing in shown.standings.values()] == [None, None, "it waits"]
-    assert [bool(np.isfinite(standing.figures[MOVED].low)) for standing in shown.standings.values()] == [has_luck] * 3
+    assert [standing.figures[MOVED].has_interval for standing in shown.standings.values()] == [has_luck] * 3
     assert shown.beaten_by == ({2: 1} if has_luck else {})

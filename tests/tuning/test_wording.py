@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from lookup.tuning.wording import beside_today, confirmation, figure_rows, label, reopened, restart_text
-
-
-def _figure(value: float, delta: float | None = None) -> dict[str, Any]:
-    return {"value": value, "delta": delta, "low": None, "high": None}
+from lookup.score.figures import Figure, json_row
+from lookup.tuning.document import read_figures
+from lookup.tuning.racing import MOVES, figure_name
+from lookup.tuning.wording import (
+    SEALED,
+    SEARCHED,
+    beside_today,
+    confirmation,
+    figure_rows,
+    label,
+    reopened,
+    restart_text,
+)
+from tests.tuning.worlds import IMBALANCE, figure_of
 
 
 def test_a_candidate_stands_beside_today_as_it_did_in_its_own_batch() -> None:
     """Its batch had other luck than the last one, in which today's figure is 1.2; what has no gain stays."""
-    today = {"imbalance_max_mean": _figure(1.2), "match_ratio:rack": _figure(0.5), "moves": _figure(3.0)}
-    document = {"incumbent": {"search": today}, "rising": ["match_ratio:rack"]}
-    figures = {"imbalance_max_mean": _figure(1.4, 0.0), "match_ratio:rack": _figure(0.4, 0.25), "moves": _figure(7.0)}
-    one = {"candidate": 1, "search": figures}
+    near = ("match_ratio", "rack")
+    today = [figure_of(IMBALANCE, 1.2), figure_of(near, 0.5), figure_of(MOVES, 3.0)]
+    one = [figure_of(IMBALANCE, 1.4, 0.0), figure_of(near, 0.4, 0.25), figure_of(MOVES, 7.0)]
+    figures = {(0, SEARCHED): _by_name(*today), (1, SEARCHED): _by_name(*one), (1, SEALED): _by_name(*one)}
 
-    shown = beside_today(one, document)["search"]
+    shown = beside_today(figures)
 
-    assert [figure["value"] for figure in shown.values()] == [1.2, 0.75, 7.0]
-    assert figures["imbalance_max_mean"]["value"] == 1.4
-    assert beside_today({"candidate": 2, "search": None}, document)["search"] is None
+    assert [figure.value for figure in shown[1, SEARCHED].values()] == [1.2, 0.75, 7.0]
+    assert shown[1, SEALED] == figures[1, SEALED]
 
 
 @pytest.mark.parametrize(
@@ -47,35 +53,32 @@ def test_what_was_opened_before_is_worth_less() -> None:
 
 def test_no_gain_takes_a_count_below_0() -> None:
     """A batch in which today made many moves may show a gain of more than today made in the last one."""
-    document = {"incumbent": {"search": {"moves": _figure(3.0)}}, "rising": []}
+    figures = {(0, SEARCHED): _by_name(figure_of(MOVES, 3.0)), (1, SEARCHED): _by_name(figure_of(MOVES, 2.0, 5.0))}
 
-    (figure,) = beside_today({"search": {"moves": _figure(2.0, 5.0)}}, document)["search"].values()
+    (figure,) = beside_today(figures)[1, SEARCHED].values()
 
-    assert figure["value"] == 0.0
-
-
-def _finalist(number: int, value: float, *keys: str, **known: Any) -> dict[str, Any]:
-    """Return a finalist that gained 0.5 from 2 in the search, and gains 3 - value from 3 on the sealed days."""
-    figures = {"search": {"moves": _figure(1.5, 0.5)}, "sealed": {"moves": _figure(value, 3.0 - value)}}
-    about = {"changes": dict.fromkeys(keys, 1), "objection": None}
-    return {"candidate": number, "as_good": [], "idle": None, **figures, **about, **known}
+    assert figure.value == 0.0
 
 
-def _document(*finalists: dict[str, Any], against: Any = ()) -> dict[str, Any]:
-    today = {"search": {"moves": _figure(2.0)}, "sealed": {"moves": _figure(3.0)}, "cycles": None}
-    aims = {"objectives": ["moves"], "prices": [], "rising": [], "per_day": ["moves"]}
-    days = {"first": "monday", "sealed_from": "tuesday", "last": "friday", "opened": 1}
-    found = {"incumbent": today, "finalists": list(finalists), "recommended": list(finalists), "against": against}
-    return {**found, **aims, **days, "candidates": [], "settings": []}
+def _by_name(*figures: Figure) -> dict[str, Figure]:
+    return {figure_name(figure.name): figure for figure in figures}
 
 
 def test_the_figures_of_each_part_of_the_log_stand_apart() -> None:
     """Those of the search, of the sealed days, and of another log; a total is that of a day."""
-    elsewhere = {"candidate": 4, "sealed": {"moves": _figure(5.0, -1.0)}, "objection": "it moves more"}
-    log = {"log": "next-week", "incumbent": {"moves": _figure(4.0)}, "finalists": [elsewhere], "conclusion": "keep"}
-    document = _document(_finalist(4, 2.25, "a"), against=[log])
+    log = {"log": "next-week", "folder": "against", "finalists": [{"candidate": 4, "objection": "it moves more"}]}
+    values = {SEARCHED: (2.0, 1.5), SEALED: (3.0, 2.25), "against": (4.0, 5.0)}
+    figures = [
+        {"candidate": number, "days": days, **json_row(figure_of(MOVES, value, values[days][0] - value))}
+        for days, of in values.items()
+        for number, value in zip((0, 4), of, strict=True)
+    ]
+    document = {
+        "objectives": ["moves"], "prices": [], "per_day": ["moves"], "sealed_from": "tuesday", "against": [log],
+        "finalists": [{"candidate": 4, "objection": None}], "figures": figures,
+    }  # fmt: skip
 
-    heads, rows = figure_rows(document)
+    heads, rows = figure_rows(document, beside_today(read_figures(document)))
 
     assert heads[1:4] == [f"moves a day, {days}" for days in ("the search", "the sealed days", "next-week")]
     assert [cell.split(",")[0] for cell in rows[1]] == ["4", "1.5", "2.25", "5", "recommended", "it moves more"]

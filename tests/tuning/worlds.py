@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lookup.engine.plugins import load_plugins
+from lookup.score.figures import Figure, blank_figure
+from lookup.score.rules import Name
 from lookup.settings.policy import PolicySpec
 from lookup.settings.tuning import SpaceEntry, TuneSection
-from lookup.tuning.racing import ANSWERED, MOVES, Aims, Figure, Standing
+from lookup.tuning.racing import ANSWERED, MOVES, Aims, Standing
 from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.space import Space, build_space
 
@@ -24,22 +27,33 @@ def space_of(vary: Mapping[str, Any], today: Mapping[str, Any] = TODAY, *, bundl
     return build_space(entry, PolicySpec.model_validate(today), load_plugins(), bundles=bundles)
 
 
+_REGISTRY = load_plugins()
+
+
+def figure_of(name: Name, value: float, gain: float = math.nan, half: float = math.nan, **columns: Any) -> Figure:
+    """Return a figure of a candidate whose gain over today is known to half a width."""
+    blank = blank_figure("candidate", _REGISTRY.classes["metrics"][name[0]](), name[1])
+    sign = 1.0 if blank.better == "up" else -1.0
+    ends = {"change_low": sign * gain - half, "change_high": sign * gain + half}
+    return replace(blank, value=value, change=sign * gain, **ends, **columns)
+
+
 def standing(
     imbalance: float, moved: float = 0.0, *, today: tuple[float, float] = (2.0, 1.0), half: float = 0.0
 ) -> Standing:
     """Return a candidate with these figures, whose differences from today's are known to half a width."""
 
-    def figure(value: float, before: float) -> Figure:
+    def figure(name: Name, value: float, before: float) -> Figure:
         gain = before - value
         word = "better" if gain > half else "worse" if gain < -half else "inconclusive"
-        return Figure(value, gain, gain - half, gain + half, word)
+        return figure_of(name, value, gain, half, verdict=word)
 
     return Standing(
         {
-            IMBALANCE: figure(imbalance, today[0]),
-            MOVED: figure(moved, today[1]),
-            ANSWERED: Figure(1.0, 0.0, 0.0, 0.0, "identical", "kept"),
-            MOVES: Figure(moved),
+            IMBALANCE: figure(IMBALANCE, imbalance, today[0]),
+            MOVED: figure(MOVED, moved, today[1]),
+            ANSWERED: figure_of(ANSWERED, 1.0, 0.0, 0.0, verdict="identical", guard="kept"),
+            MOVES: figure_of(MOVES, moved),
         }
     )
 
