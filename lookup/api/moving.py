@@ -155,9 +155,8 @@ class Plan:
 
     def __repr__(self) -> str:
         """Return how many moves there are, what they bring, and why."""
-        before, after = self.plan.before["imbalance"], self.plan.after["imbalance"]
-        moves = quantity(len(self.plan.steps), "move")
-        return f"<Plan of {moves}, imbalance {before:.3f} to {after:.3f}: {self.plan.why}>"
+        imbalance, moves = self.plan.figure("imbalance"), quantity(len(self.plan.steps), "move")
+        return f"<Plan of {moves}, imbalance {imbalance.before:.3f} to {imbalance.value:.3f}: {self.plan.why}>"
 
     def _repr_html_(self) -> str:
         """Return the moves, for a notebook."""

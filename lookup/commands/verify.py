@@ -92,12 +92,10 @@ def _verify_plan(arguments: argparse.Namespace) -> int:
 
 
 def _print_measured(measured: PlanMeasured) -> None:
-    from lookup.moving.plan import near_name
-
     console = data_console()
-    named = {**measured.figures, **{near_name(key): of for key, of in measured.near.items()}}
     figures = [
-        (name, *(f"{value:.3f}" for value in (of.before, of.predicted, of.measured))) for name, of in named.items()
+        (of.planned.label, *(f"{value:.3f}" for value in (of.planned.before, of.planned.value, of.measured)))
+        for of in measured.figures
     ]
     plain_table(console, ("figure", "before", "predicted", "measured"), figures)
     brokers = [(one.broker, _load(one.before), _load(one.predicted), _load(one.measured)) for one in measured.brokers]

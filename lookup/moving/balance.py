@@ -80,9 +80,10 @@ class Balance:
             gains -= change * (2.0 * distances + change / self.capacities[ends])
         return gains / self.mean if self.mean > 0.0 else gains
 
-    def figures(self) -> dict[str, float]:
-        """Return imbalance and deviation of the loads; an idle cluster is even."""
+    def figures(self) -> dict[tuple[str, str | None], float]:
+        """Return imbalance and deviation of the loads, by metric; an idle cluster is even."""
         filled, staying, mean = self.loads / self.capacities, self.staying, self.mean
         if not mean > 0.0:
-            return {"imbalance": 1.0, "deviation": 0.0}
-        return {"imbalance": float(filled[self.counted].max() / mean), "deviation": float(filled[staying].std() / mean)}
+            return {("imbalance", None): 1.0, ("deviation", None): 0.0}
+        most, spread = filled[self.counted].max() / mean, filled[staying].std() / mean
+        return {("imbalance", None): float(most), ("deviation", None): float(spread)}

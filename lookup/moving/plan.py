@@ -25,14 +25,14 @@ from lookup.settings.base import Count, Moment, Number, Positive, Strict, Text, 
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "PLAN", "VERSION", "Costs", "Fingerprint", "Limits", "MovePlan", "NearLoad",
-    "PlannedBroker", "RefusedMove", "Step", "digest", "near_name", "plan_bytes", "plan_file", "plan_of", "read_plan",
+    "PLAN", "VERSION", "Costs", "Fingerprint", "Limits", "MovePlan", "PlannedBroker",
+    "PlannedFigure", "RefusedMove", "Step", "digest", "plan_bytes", "plan_file", "plan_of", "read_plan",
 ]  # fmt: skip
 
 #: The file of a plan in its folder.
 PLAN = "plan.json"
 #: Version of the document.
-VERSION: Final = 1
+VERSION: Final = 2
 _AGAIN = "make another with `lookup plan`"
 
 
@@ -126,17 +126,28 @@ class PlannedBroker(_Part):
     bundles: Count = 0
 
 
-class NearLoad(_Part):
-    """Which share of load is near its clients, before and after the plan."""
+class PlannedFigure(_Part):
+    """A figure of the cluster, with the columns of an evaluation's FIGURES that it has, and its value before."""
 
+    metric: Text
+    #: of `near` the client property that brokers publish, as `rack`
+    key: Text | None = None
+    #: after the plan
+    value: Number
+    unit: Text
+    better: Literal["up", "down"]
     before: Number
-    after: Number
+
+    @property
+    def label(self) -> str:
+        """The name as tables write it: `near[rack]`."""
+        return self.metric if self.key is None else f"{self.metric}[{self.key}]"
 
 
 class MovePlan(_Part):
     """A plan; `made` in UTC."""
 
-    version: Literal[1] = Field(default=VERSION, validation_alias="plan", serialization_alias="plan")
+    version: Literal[2] = Field(default=VERSION, validation_alias="plan", serialization_alias="plan")
     cluster: Text
     #: the instant that the plan is of
     made: Moment
@@ -146,20 +157,17 @@ class MovePlan(_Part):
     brokers: tuple[PlannedBroker, ...]
     steps: tuple[Step, ...]
     refused: tuple[RefusedMove, ...] = ()
-    #: by figure: `imbalance`, and `deviation` of load / capacity as a share of its mean
-    before: Mapping[str, Number]
-    after: Mapping[str, Number]
-    #: by client property that brokers publish, as `rack`; by the lookups of the day before, empty if they were not read
-    near: Mapping[str, NearLoad] = {}
+    #: `imbalance`, `deviation` of load / capacity as a share of its mean, `outside_isolation` if there are policies,
+    #: and `near` by the lookups of the day before if they were read
+    figures: tuple[PlannedFigure, ...]
     #: why there are these steps, or none; one sentence
     why: Text = "planned"
     #: what was missing when the plan was made, a sentence each
     missing: tuple[Text, ...] = ()
 
-
-def near_name(key: str) -> str:
-    """Return what the share of load that is near its clients by one of their properties is called among figures."""
-    return f"near[{key}]"
+    def figure(self, metric: str, key: str | None = None) -> PlannedFigure:
+        """Find a figure that every plan has."""
+        return next(figure for figure in self.figures if (figure.metric, figure.key) == (metric, key))
 
 
 def plan_bytes(plan: MovePlan) -> bytes:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ from lookup.model.quoting import listed, quantity, shown, suggestion
 from lookup.model.request import request_of
 from lookup.model.time import moment_at
 from lookup.moving.balance import Balance, Move
-from lookup.moving.plan import Costs, Fingerprint, Limits, MovePlan, NearLoad, PlannedBroker, RefusedMove, Step
+from lookup.moving.plan import Costs, Fingerprint, Limits, MovePlan, PlannedBroker, PlannedFigure, RefusedMove, Step
 from lookup.moving.state import ClusterState
 
 __all__ = ["make_plan"]
@@ -57,6 +57,13 @@ DRAIN, MAX_MOVES, MAX_WEIGHT = "drain", "max-moves", "max-weight"
 _MUST_LEAVE = frozenset({DRAIN, str(Reason.ISOLATION)})
 #: How often a shedder is asked that counts hits.
 _CYCLES = 100
+#: Unit and better direction of each figure.
+_FIGURES: Mapping[str, tuple[str, Literal["up", "down"]]] = {
+    "imbalance": ("ratio", "down"),
+    "deviation": ("ratio", "down"),
+    "outside_isolation": ("bundles", "down"),
+    "near": ("ratio", "up"),
+}
 #: Sums of the same numbers in another order differ by less, as a ratio.
 _ROUND_OFF = 1e-9
 #: What is below is no step: load of a bundle over the mean broker's, and the lightest moves together over all.
@@ -376,7 +383,7 @@ class _Planner:
         """Put the document together."""
         state, view = self._state, self._state.view
         moved = {move.bundle: move.destination for move in self.moves}
-        before, after = self._start.figures() | state.outside({}), self.balance.figures() | state.outside(moved)
+        before, after = self._start.figures() | state.figures({}), self.balance.figures() | state.figures(moved)
         refused = [
             RefusedMove(bundle=bundle, source=state.owners[bundle].broker, destination=destination, reason=reason)
             for bundle, (destination, reason) in sorted(self._refused.items())
@@ -404,9 +411,11 @@ class _Planner:
             brokers=brokers,
             steps=tuple(self._steps()),
             refused=tuple(refused),
-            before=before,
-            after=after,
-            near=self._near(),
+            figures=tuple(
+                PlannedFigure(metric=of[0], key=of[1], value=value, unit=unit, better=better, before=before[of])
+                for of, value in after.items()
+                for unit, better in [_FIGURES[of[0]]]
+            ),
             why=self._why(outcome),
             missing=(*state.missing, *self._unread()),
         )
@@ -465,7 +474,7 @@ class _Planner:
     def _steps(self) -> Iterable[Step]:
         """Yield the moves in their order: first what must leave, then always what gains most for each reconnect."""
         balance, state, ids = Balance(self._state, self._limits.drain), self._state, self._view.brokers.ids
-        most, number = balance.figures()["imbalance"], 0
+        most, number = balance.figures()["imbalance", None], 0
         for is_drain in (True, False):
             left = [move for move in self.moves if (move.reason in _MUST_LEAVE) is is_drain]
             costs = [self._costs(move) for move in left]
@@ -480,7 +489,7 @@ class _Planner:
                 move, is_left[place] = left[place], False
                 balance.move([move])
                 number += 1
-                imbalance = balance.figures()["imbalance"]
+                imbalance = balance.figures()["imbalance", None]
                 owned = state.owners[move.bundle]
                 yield Step(
                     number=number,
@@ -508,8 +517,3 @@ class _Planner:
         said = self._view.load.origins.get(key, {}).get(move.bundle, {})
         shares = [said.get(str(brokers[number].property_of(key)), 0.0) for number in (move.source, move.destination)]
         return move.weight * (shares[1] - shares[0]) / sum(said.values()) if said else 0.0
-
-    def _near(self) -> dict[str, NearLoad]:
-        state = self._state
-        after = state.near({move.bundle: move.destination for move in self.moves})
-        return {key: NearLoad(before=share, after=after[key]) for key, share in state.near({}).items()}

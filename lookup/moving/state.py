@@ -69,29 +69,32 @@ class ClusterState:
         number = self.view.brokers.number(broker)
         return 0 if number is None else self.view.brokers[number].lookup_data.start_timestamp
 
-    def near(self, moved: Mapping[str, int]) -> dict[str, float]:
-        """Return by client property which share of load is near its clients; nothing if lookups were not read.
+    def figures(self, moved: Mapping[str, int]) -> dict[tuple[str, str | None], float]:
+        """Return the figures of where bundles are, by metric and client property.
+
+        `outside_isolation` is absent without isolation policies, `near` if lookups were not read.
 
         Args:
             moved: numbers of brokers by bundle, in place of the owners of now.
         """
+        figures: dict[tuple[str, str | None], float] = {}
+        if self.rows.namespaces.isolation:
+            figures["outside_isolation", None] = self._outside(moved)
+        return figures | {("near", key): share for key, share in self._near(moved).items()}
+
+    def _near(self, moved: Mapping[str, int]) -> dict[str, float]:
+        """Return by client property which share of load is near its clients."""
         numbers = {bundle: self.view.brokers.number(owned.broker) for bundle, owned in self.owners.items()}
         numbers.update(moved)
         return near_loads(self.view.load.origins, self.loads, numbers.get, self.view.brokers)
 
-    def outside(self, moved: Mapping[str, int]) -> dict[str, float]:
-        """Return how many bundles have an owner that their isolation policies do not name; nothing without policies.
-
-        Args:
-            moved: as for `near`.
-        """
+    def _outside(self, moved: Mapping[str, int]) -> float:
+        """Return how many bundles have an owner that their isolation policies do not name."""
         brokers, rules = self.view.brokers, self.rows.namespaces
-        if not rules.isolation:
-            return {}
         owners = {name: owned.broker for name, owned in self.owners.items()}
         owners |= {name: brokers.ids[number] for name, number in moved.items()}
         found = [rules.permits(name.rpartition("/")[0], Broker(owner).host) for name, owner in owners.items()]
-        return {"outside_isolation": float(found.count(False))}
+        return float(found.count(False))
 
     def fresh_view(self) -> ClusterView:
         """Return the view with owners of its own, which may be changed."""

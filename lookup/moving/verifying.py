@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from lookup.errors import InputError
@@ -10,7 +9,7 @@ from lookup.model.quoting import listed
 from lookup.model.time import US_PER_S, parse_iso, time_text, to_us
 from lookup.moving.balance import Balance
 from lookup.moving.journal import Journal
-from lookup.moving.plan import MovePlan
+from lookup.moving.plan import MovePlan, PlannedFigure
 from lookup.moving.state import ClusterState
 
 __all__ = [
@@ -33,10 +32,9 @@ class BrokerMeasured:
 
 @dataclass(frozen=True, slots=True)
 class FigureMeasured:
-    """A figure after a plan."""
+    """A figure of a plan, and what it is afterwards."""
 
-    before: float
-    predicted: float
+    planned: PlannedFigure
     measured: float
 
 
@@ -49,9 +47,8 @@ class PlanMeasured:
     from_us: int
     at_us: int
     brokers: tuple[BrokerMeasured, ...]
-    figures: Mapping[str, FigureMeasured]
-    #: by client property, which share of load is near its clients
-    near: Mapping[str, FigureMeasured]
+    #: `near` only if lookups were read for the plan and are now
+    figures: tuple[FigureMeasured, ...]
     #: numbers of the steps that were not made as planned
     unmade: tuple[int, ...]
 
@@ -62,8 +59,7 @@ class PlanMeasured:
             "made": time_text(to_us(self.plan.made)),
             "from": time_text(self.from_us),
             "at": time_text(self.at_us),
-            "figures": {name: asdict(of) for name, of in self.figures.items()},
-            "near": {key: asdict(of) for key, of in self.near.items()},
+            "figures": [of.planned.model_dump(mode="json") | {"measured": of.measured} for of in self.figures],
             "brokers": [asdict(broker) for broker in self.brokers],
             "unmade": list(self.unmade),
         }
@@ -101,17 +97,14 @@ def plan_measured(journal: Journal, state: ClusterState) -> PlanMeasured:
         )
     balance = Balance(state, plan.limits.drain)
     measured = dict(zip(view.brokers.ids, balance.loads.tolist(), strict=True))
-    now, near = balance.figures() | state.outside({}), state.near({})
+    now = balance.figures() | state.figures({})
     return PlanMeasured(
         plan=plan,
         from_us=from_us,
         at_us=state.rows.at_us,
         brokers=tuple(BrokerMeasured(one.id, one.load, one.load_after, measured.get(one.id)) for one in plan.brokers),
-        figures={
-            name: FigureMeasured(plan.before[name], after, now[name])
-            for name, after in plan.after.items()
-            if name in now
-        },
-        near={key: FigureMeasured(of.before, of.after, near[key]) for key, of in plan.near.items() if key in near},
+        figures=tuple(
+            FigureMeasured(planned, now[of]) for planned in plan.figures if (of := (planned.metric, planned.key)) in now
+        ),
         unmade=tuple(step.number for step in plan.steps if journal.there.get(step.number, {}).get("event") != "moved"),
     )

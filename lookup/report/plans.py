@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from lookup.model.quoting import listed, quantity
-from lookup.moving.plan import MovePlan, near_name
+from lookup.moving.plan import MovePlan
 from lookup.report.blocks import Block, Bullets, Chart, Paragraph, Section, Table
 from lookup.report.charts import loads_spec
 from lookup.report.html import html_page
@@ -18,8 +18,7 @@ __all__ = ["brokers_table", "figures_table", "html_plan", "plan_notes", "refused
 
 def figures_table(plan: MovePlan) -> Table:
     """Return the figures before and after."""
-    rows = [(name, number_text(plan.before[name]), number_text(after)) for name, after in plan.after.items()]
-    rows += [(near_name(key), number_text(near.before), number_text(near.after)) for key, near in plan.near.items()]
+    rows = [(of.label, number_text(of.before), number_text(of.value)) for of in plan.figures]
     heads = ("figure", "before", "after")
     return Table(heads, rows, "figures", "Expected effect of the plan")
 
@@ -33,9 +32,10 @@ def plan_notes(plan: MovePlan) -> list[str]:
         notes.append(f"balance is worse than at the start after {quantity(len(worse), 'step')}: {steps}")
     elif plan.steps:
         notes.append("balance never gets worse on the way")
-    if plan.near:
-        names = listed(map(near_name, plan.near))
-        notes.append(f"{names}: share of load on brokers with the properties that its clients sent in the day before")
+    if near := [of.label for of in plan.figures if of.metric == "near"]:
+        notes.append(
+            f"{listed(near)}: share of load on brokers with the properties that its clients sent in the day before"
+        )
     return [*notes, *plan.missing]
 
 

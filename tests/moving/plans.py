@@ -36,8 +36,7 @@ def plan_of_moves(
             PlannedBroker(id=broker, web_url=f"http://{broker}", load=1e6, load_after=1e6) for broker in brokers
         ),
         "steps": tuple(steps),
-        "before": {"imbalance": 1.5},
-        "after": {"imbalance": 1.1},
+        "figures": ({"metric": "imbalance", "value": 1.1, "unit": "ratio", "better": "down", "before": 1.5},),
     }
     return MovePlan.model_validate({**known, **fields})
 

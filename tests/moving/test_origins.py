@@ -15,11 +15,17 @@ from lookup.api.moving import Source
 from lookup.cli import main
 from lookup.errors import InputError
 from lookup.moving.origins import origins_of, with_lookups
+from lookup.moving.plan import MovePlan
 from lookup.moving.reading import recorded
 from tests.moving.worlds import START_US, World, broker, bundle, lookup_row, topics_of, write_lookups
 
 _NEAR = {"name": "near", "selector": "best", "shedder": {"use": "rebalance", "near": "rack", "max_share": 0.5}}
 _DAY_US = 86_400_000_000
+
+
+def _near(plan: MovePlan) -> list[str | None]:
+    """Return the properties by which a plan has a figure of nearness."""
+    return [figure.key for figure in plan.figures if figure.metric == "near"]
 
 
 @pytest.fixture
@@ -57,10 +63,10 @@ def test_a_plan_brings_load_near_its_clients(apart: World, tmp_path: Path) -> No
         owners[step.bundle] = step.destination
 
     assert {step.reason for step in plan.steps} == {"locality"}
-    shares = plan.near["rack"].before, plan.near["rack"].after
+    shares = plan.figure("near", "rack").before, plan.figure("near", "rack").value
     assert shares == pytest.approx((_share(apart, apart.owners), _share(apart, owners)))
     assert shares[1] > 0.8 > 0.5 > shares[0]
-    assert plan.before["imbalance"] < plan.after["imbalance"] < 1.2
+    assert plan.figure("imbalance").before < plan.figure("imbalance").value < 1.2
     assert not any("near its clients" in sentence for sentence in plan.missing)
 
 
@@ -68,7 +74,7 @@ def test_without_lookups_it_evens_load_out_and_says_so(apart: World, tmp_path: P
     """Load is even, so nothing moves, and the plan says why none comes near."""
     plan = lookup.plan(str(apart.write(tmp_path / "record")), policy=_NEAR).plan
 
-    assert (plan.steps, plan.near) == ((), {})
+    assert (plan.steps, _near(plan)) == ((), [])
     assert "no lookups" in plan.missing[-1]
 
 
@@ -79,7 +85,11 @@ def test_shares_are_known_for_any_policy(apart: World, tmp_path: Path) -> None:
     plan = lookup.plan(Source(record, lookups=lookups)).plan
 
     assert plan.steps == ()
-    assert plan.near["rack"].before == plan.near["rack"].after == pytest.approx(_share(apart, apart.owners))
+    assert (
+        plan.figure("near", "rack").before
+        == plan.figure("near", "rack").value
+        == pytest.approx(_share(apart, apart.owners))
+    )
 
 
 def test_demand_of_the_day_before_counts(apart: World, tmp_path: Path) -> None:
@@ -135,7 +145,7 @@ def test_lookups_without_properties_are_named(apart: World, tmp_path: Path) -> N
     plan = lookup.plan(Source(str(apart.write(tmp_path / "record")), lookups=lookups), policy=_NEAR).plan
 
     assert any("no lookup of the day" in sentence for sentence in plan.missing)
-    assert plan.near == {}
+    assert _near(plan) == []
 
 
 def test_a_label_that_no_broker_publishes_has_no_share(apart: World, tmp_path: Path) -> None:
@@ -148,8 +158,8 @@ def test_a_label_that_no_broker_publishes_has_no_share(apart: World, tmp_path: P
         Source(str(apart.write(tmp_path / "record")), lookups=write_lookups(rows, tmp_path / "lookups"))
     ).plan
 
-    assert plan.near.keys() == {"rack"}
-    assert plan.near["rack"].before == pytest.approx(_share(apart, apart.owners))
+    assert _near(plan) == ["rack"]
+    assert plan.figure("near", "rack").before == pytest.approx(_share(apart, apart.owners))
 
 
 def test_what_is_no_table_of_lookups_is_one_sentence(apart: World, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lookup.errors import InputError
-from lookup.moving.plan import Fingerprint, MovePlan, Step, digest, plan_bytes, read_plan
+from lookup.moving.plan import Fingerprint, MovePlan, PlannedFigure, Step, digest, plan_bytes, read_plan
 
 _MADE = datetime(2026, 11, 26, 12, tzinfo=UTC)
 
@@ -34,8 +34,7 @@ def _plan() -> MovePlan:
         policy={"policy": "rebalance", "max_imbalance": 1.2},
         brokers=(),
         steps=(step,),
-        before={"imbalance": 1.5},
-        after={"imbalance": 1.1},
+        figures=(PlannedFigure(metric="imbalance", value=1.1, unit="ratio", better="down", before=1.5),),
     )
 
 
@@ -87,7 +86,7 @@ def test_an_edit_is_noticed(tmp_path: Path) -> None:
         (b"\xff", "is no whole JSON document"),
         (b"[]", "is no plan"),
         (b'{"policies": []}', "is no plan"),
-        (b'{"plan": 2, "checksum": ""}', "plan of version 2"),
+        (b'{"plan": 1, "checksum": ""}', "plan of version 1"),
     ],
 )
 def test_what_is_no_plan_is_said(tmp_path: Path, content: bytes, sentence: str) -> None:

@@ -63,10 +63,10 @@ def test_a_plan_leads_to_an_even_cluster(tmp_path: Path) -> None:
         assert owners[step.bundle] == step.source
         owners[step.bundle] = step.destination
     loads = _loads(world, owners)
-    assert plan.after["imbalance"] == pytest.approx(max(loads.values()) * 3 / sum(loads.values()))
-    assert plan.after["imbalance"] <= 1.05
+    assert plan.figure("imbalance").value == pytest.approx(max(loads.values()) * 3 / sum(loads.values()))
+    assert plan.figure("imbalance").value <= 1.05
     assert {one.id: one.load_after for one in plan.brokers} == pytest.approx(dict(loads))
-    assert plan.steps[-1].imbalance == pytest.approx(plan.after["imbalance"])
+    assert plan.steps[-1].imbalance == pytest.approx(plan.figure("imbalance").value)
 
 
 @pytest.mark.parametrize(("brokers", "silent"), [(1, 0), (3, 2)], ids=["alone", "silent"])
@@ -205,8 +205,9 @@ def test_bundles_outside_of_isolation_are_brought_back(tmp_path: Path) -> None:
     assert {step.bundle for step in brought} == strays
     assert {step.destination for step in brought} <= {broker(0), broker(1)}
     assert [step.number for step in brought] == list(range(1, len(strays) + 1))
-    assert (plan.before["outside_isolation"], plan.after["outside_isolation"]) == (len(strays), 0)
-    assert "outside_isolation" not in _planned(world, tmp_path / "free").after
+    outside = plan.figure("outside_isolation")
+    assert (outside.before, outside.value) == (len(strays), 0)
+    assert outside.metric not in [figure.metric for figure in _planned(world, tmp_path / "free").figures]
 
 
 def test_isolation_and_groups_are_kept_and_named(tmp_path: Path) -> None:
@@ -270,7 +271,7 @@ def test_no_intermediate_state_is_worse_than_the_start(tmp_path: Path) -> None:
 
         plan = _planned(world, tmp_path / str(seed))
 
-        start = plan.before["imbalance"] * (1 + 1e-9)
+        start = plan.figure("imbalance").before * (1 + 1e-9)
         assert [step.worse for step in plan.steps] == [step.imbalance > start for step in plan.steps]
         assert not any(step.worse for step in plan.steps)
 

@@ -43,7 +43,7 @@ def test_a_prediction_is_held_against_the_record_after_it(world: World, plan: Mo
     measured = verify(journal, _after(world, plan, tmp_path))
 
     assert measured.unmade == ()
-    assert measured.figures["imbalance"].measured < plan.before["imbalance"]
+    assert measured.figures[0].measured < plan.figure("imbalance").before
     loads = {one.broker: (one.predicted, one.measured) for one in measured.brokers}
     assert all(now == pytest.approx(predicted, rel=0.2) for predicted, now in loads.values())
 
@@ -59,13 +59,13 @@ def test_the_share_of_load_near_clients_is_measured(
     journal = carried_out(plan, tmp_path / "plan.json.journal")
     after = _after(world, plan, tmp_path)
 
-    measured = verify(journal, Source(after, lookups=lookups)).near["rack"]
-    unread = verify(journal, after).near
+    *_, measured = verify(journal, Source(after, lookups=lookups)).figures
+    unread = verify(journal, after).figures
     main(["verify", str(journal), "--record", after, "--lookups", lookups])
 
-    assert (measured.before, measured.predicted) == (plan.near["rack"].before, plan.near["rack"].after)
-    assert measured.measured == pytest.approx(measured.predicted, rel=0.1) != measured.before
-    assert unread == {}
+    assert measured.planned == plan.figure("near", "rack")
+    assert measured.measured == pytest.approx(measured.planned.value, rel=0.1) != measured.planned.before
+    assert {of.planned.metric for of in unread} == {"imbalance", "deviation"}
     assert "|near[rack]" in capsys.readouterr().out
 
 
@@ -106,7 +106,7 @@ def test_the_command_prints_figures(
     printed = capsys.readouterr()
     document = json.loads(printed.out)
     assert document["unmade"] == [1]
-    assert document["figures"]["imbalance"].keys() == {"before", "predicted", "measured"}
+    assert document["figures"][0].keys() >= {"metric", "before", "value", "measured"}
     assert "1 step of" in printed.err
 
 
