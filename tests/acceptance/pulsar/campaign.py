@@ -119,7 +119,7 @@ class _Result:
         if self.kind == "disturbed":
             parts = [f"{self.steps} steps, {self.acts} acts before a step: {self.named} named"]
             parts += [f"{self.overridden} overridden", f"{self.crossed} in the same instant"]
-        parts += [f"{name} {of['measured']:.4f}, predicted {of['predicted']:.4f}" for name, of in self.figures.items()]
+        parts += [f"{name} {of['measured']:.4f}, predicted {of['value']:.4f}" for name, of in self.figures.items()]
         if self.kills:
             parts.append(f"killed {', '.join(self.kills)}; {self.recovered} of {len(self.kills)} recovered")
         if self.back is not None:
@@ -194,7 +194,7 @@ class _Campaign:
         said, errors = verifying.communicate(timeout=1_800.0)
         (world.folder / "verify.json").write_text(said + errors, encoding="utf-8")
         if verifying.returncode == 0 and said:
-            result.figures = json.loads(said)["figures"]
+            result.figures = {of["metric"]: of for of in json.loads(said)["figures"]}
         else:
             result.broken.append(f"verify ended with {verifying.returncode}: {errors.strip()[-300:]}")
         if goes_back:
