@@ -326,7 +326,7 @@ def test_half_a_day_is_too_short_to_choose_settings_by(tables: Path, tmp_path: P
     search = tomllib.loads(_block("toml", "[tune]"))
     search["tune"]["evaluation"] = str(_EVALUATION)
     refused, kept = (
-        line for line in _PAGE.splitlines() if line.startswith(("error: the log is", "keep what you have"))
+        line for line in _PAGE.splitlines() if line.startswith(("error: the log is", "Keep today's settings"))
     )
     chosen: dict[str, object] = {"evaluation.incumbent": "rack-then-load"}
     finer: dict[str, object] = {"evaluation.balance_s": 1200, "verdict.block_s": 1200}

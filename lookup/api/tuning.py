@@ -307,7 +307,7 @@ class TuneRun:
             self._keep()
         if self.opened > 1:
             warn(reopened(self.opened))
-        where = "the sealed days" if self.trials.has_holdout else "the same days, with other luck"
+        where = "the sealed days" if self.trials.has_holdout else "the same days with new seeds"
         progress(f"replaying {quantity(len(finalists), 'finalist')} and the incumbent on {where}")
         return self.trials.confirmed(finalists, self.search, progress, warn)
 

@@ -217,9 +217,9 @@ def _account(one: Mapping[str, Any], *, is_finalist: bool) -> Iterator[str]:
     for key, value in one["changes"].items():
         yield f"{key} = {value}, today {one['before'][key]}"
     reasons = {
-        "of": "it takes changes of candidate {} back",
+        "of": "it takes back changes of candidate {}",
         "idle": "it cannot act on this log: {}",
-        "beaten_by": "candidate {} is certainly better",
+        "beaten_by": "candidate {} is significantly better",
         "objection": "not recommended: {}",
     }
     for key, text in reasons.items():
@@ -229,12 +229,12 @@ def _account(one: Mapping[str, Any], *, is_finalist: bool) -> Iterator[str]:
     is_judged = is_finalist or one.get("idle") is not None or one.get("beaten_by") is not None
     if one.get("raced") is not None and not is_judged:
         yield (
-            "no finalist: in the last race others gained more, or its gain could not be told from luck"
+            "not a finalist: in the last race other candidates gained more, or its gain was not significant"
             if one["raced"]
-            else "no finalist: others promised more, and it was not in the last race"
+            else "not a finalist: other candidates looked better, so it was not in the last race"
         )
     if one.get("cycles") is not None:
-        yield f"on what was sealed {one['cycles']}"
+        yield f"on the sealed days {one['cycles']}"
 
 
 def _print(document: Mapping[str, Any], figures: Figures) -> None:

@@ -25,7 +25,7 @@ def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bo
     if candidate.idle is not None:
         return f"it cannot act on this log: {candidate.idle}"
     if candidate.figures[ANSWERED].guard != "kept":
-        return "it is not shown that as many lookups are answered"
+        return "it may leave more lookups unanswered"
     for name, times in aims.limits.items():
         if not _is_within(candidate, incumbent, name, times, aims):
             return f"{figure_name(name)} is not within {times:g} times today's"
@@ -42,7 +42,7 @@ def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bo
             is_alone = figure.verdict == "inconclusive" and figure.gain_interval[0] > 0
             note = " (better if it were the only comparison)" if is_alone else ""
             texts.append(f"{figure_name(name)} {figure.verdict}{note}")
-        return f"nothing is shown to be better: {', '.join(texts)}"
+        return f"no figure is significantly better: {', '.join(texts)}"
     has_gained = any(name in better for name in aims.objectives)
     for name in aims.objectives if has_gained else aims.figures:
         figure = candidate.figures[name]
@@ -109,11 +109,11 @@ def restart_lines(changes: Mapping[str, object]) -> Iterator[str]:
 
 
 def of_bundles(count: object) -> str:
-    """Return what has to be known before the number of bundles of a namespace is changed."""
+    """Warn whoever changes the number of bundles of a namespace."""
     return (
-        f"the figures are those of namespaces that have {count} bundles: defaultNumberOfNamespaceBundles counts for "
-        "namespaces that are made after a restart with it, and those that exist keep theirs until "
-        "`pulsar-admin namespaces split-bundle` divides these; nothing joins bundles again"
+        f"The figures hold for namespaces with {count} bundles. defaultNumberOfNamespaceBundles applies only to "
+        "namespaces that are created after a restart. Split the bundles of existing namespaces with "
+        "`pulsar-admin namespaces split-bundle`. Bundles cannot be merged again."
     )
 
 

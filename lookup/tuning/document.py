@@ -198,14 +198,16 @@ def conclusion(recommended: Sequence[Mapping[str, Any]], shown: Shown | None, da
         days: where they were judged, as "on days that the search has not seen"; None if no days were sealed.
     """
     if shown is None:
-        return "keep what you have: of nothing that was tried the search could tell a gain from luck"
+        return "Keep today's settings: no candidate gained more than chance explains"
     if days is None:
-        return "nothing is confirmed: no days were sealed, and the best of many looks better than it is"
+        return (
+            "Nothing is confirmed: no days were sealed, and the best of many candidates tends to look better than it is"
+        )
     for best in recommended[:1]:
         changes = ", ".join(f"{key} = {value}" for key, value in best["changes"].items())
         of = shown.standings[best["candidate"]]
         scope = ", only if bundles are independent" if is_open(of.figures.values()) else ""
-        return f"change {changes}: {'; '.join(_gains(of, shown.aims))}, {days}{scope}"
+        return f"Change {changes}: {', '.join(_gains(of, shown.aims))}, {days}{scope}"
     today, *judged = shown.standings.values()
     smallest = []
     for name in shown.aims.objectives:
@@ -217,8 +219,8 @@ def conclusion(recommended: Sequence[Mapping[str, Any]], shown: Shown | None, da
         least = min(effects, default=0.0)
         note = " (the fidelity gap)" if least == gap else ""
         smallest += [f"{figure_name(name)} {least:.2g}{note}"] if effects else []
-    could = f"; the smallest effect that one alone could have shown: {', '.join(smallest)}" if smallest else ""
-    return f"keep what you have: none of {quantity(len(judged), 'finalist')} is confirmed {days}{could}"
+    could = f". The smallest gain that a single finalist could have shown: {', '.join(smallest)}" if smallest else ""
+    return f"Keep today's settings: none of {quantity(len(judged), 'finalist')} is confirmed {days}{could}"
 
 
 def is_open(figures: Iterable[Figure]) -> bool:

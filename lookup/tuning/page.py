@@ -74,8 +74,8 @@ def _answer(document: _Document, figures: Figures) -> Iterator[Block]:
     yield from map(Paragraph, others)
     if not document["sealed_from"]:
         yield Paragraph(
-            "No days were sealed: the best of many candidates looks better than it is, and no figure of this page says "
-            "by how much.",
+            "No days were sealed. The best of many candidates tends to look better than it is, and this page cannot "
+            "show by how much.",
             "note",
         )
     yield Bullets(list(sentences(document)))
@@ -140,14 +140,12 @@ def _front(document: _Document, figures: Figures) -> Iterator[Block]:
             shape=ALONE, named=named,
         )  # fmt: skip
     outside = len(rows) - len(seen)
-    left_out = (
-        f" Too far off for the picture, and only in the table: {quantity(outside, 'candidate')}." if outside else ""
-    )
-    kinds = "Black is today, blue what is recommended, green a finalist, grey what else was tried"
+    left_out = f" The chart leaves {quantity(outside, 'distant candidate')} to the table." if outside else ""
+    kinds = "Black marks today’s settings, blue the recommended candidate, green other finalists, grey the rest"
     kinds += ", orange Pulsar’s defaults" if any(row[1] == "defaults" for row in rows) else ""
     yield Paragraph(
-        f"{kinds}; the larger a point, the more bundles it moves. Lines are 95 % intervals of the difference from "
-        f"today, which do not know that the best of many was chosen: sealed days are for that.{left_out}",
+        f"{kinds}. Larger points move more bundles. Lines are 95 % intervals of the difference from today’s settings. "
+        f"They do not correct for the choice of the best among many, which the sealed days do.{left_out}",
         "note",
     )
 
@@ -195,7 +193,7 @@ def _candidates(document: _Document, figures: Figures) -> Iterator[Block]:
         if of is None:
             continue
         values = [one["changes"].get(key, today.get((one["space"], key))) for key in keys]
-        beaten = None if one["beaten_by"] is None else f"{one['beaten_by']} is certainly better"
+        beaten = None if one["beaten_by"] is None else f"{one['beaten_by']} is significantly better"
         answer = judged.get(one["candidate"]) or beaten or one["idle"] or ""
         cells = [
             Cell(_text(_known(figure.value)), "" if math.isnan(figure.change) else gain_text(figure))
@@ -206,9 +204,9 @@ def _candidates(document: _Document, figures: Figures) -> Iterator[Block]:
     names_shown = (f"{_arrow(name, document)} {label(name, document)}" for name in names)
     heads = ["candidate", "origin", "space", "answer", *keys, *names_shown]
     yield Paragraph(
-        "In small type stands the gain over today in the batch in which a candidate was tried last, up is better, with "
-        "its 95 % interval; each figure is today's with this gain. Fields above the columns narrow the table: a text, "
-        "or `<5`, `>=0.3`, `2..4`."
+        "Small type shows the gain over today's settings in the candidate's last batch, with its 95 % interval. "
+        "Positive gains are improvements. Each figure is today's value plus this gain. To filter a column, type a "
+        "text, `<5`, `>=0.3` or `2..4`."
     )
     choices = {one["key"] for one in document["settings"] if one["scale"] == "choices"}
     texts = [*range(4), *(place + 4 for place, key in enumerate(keys) if key in choices)]

@@ -66,17 +66,19 @@ def answers(document: Mapping[str, Any]) -> list[str]:
 
 def reopened(times: int) -> str:
     """Say what days are worth that were opened before."""
-    return f"these days were opened {times} times: they confirm nothing that was chosen by what they had shown"
+    return (
+        f"these days were opened {times} times, so they cannot confirm a candidate that was chosen by an earlier look"
+    )
 
 
 def confirmation(document: Mapping[str, Any]) -> str:
     """Return what finalists were tried on after the search."""
-    return "the sealed days" if document["sealed_from"] else "the same days, other luck"
+    return "the sealed days" if document["sealed_from"] else "the same days with new seeds"
 
 
 def restart_text(lines: Sequence[str]) -> str:
-    """Say what of an answer no command makes in a running cluster."""
-    return f"only after a restart: {', '.join(lines)}; until then the cluster does something that was not tried"
+    """Name the changes that no command makes in a running cluster."""
+    return f"Only a restart applies: {', '.join(lines)}. Until then the cluster runs a combination that was not tested."
 
 
 def figure_rows(document: Mapping[str, Any], figures: Figures) -> tuple[list[str], list[list[str]]]:
@@ -110,8 +112,8 @@ def sentences(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader should know besides the answer."""
     tried = len({row["candidate"] for row in document["figures"]})
     sealed = document["sealed_from"]
-    days = f"sealed from {sealed} to {document['last']}" if sealed else "no days were sealed"
-    yield f"{tried} candidates from {document['first']} on; {days}"
+    days = f"the days from {sealed} to {document['last']} were sealed" if sealed else "no days were sealed"
+    yield f"{tried} candidates were tried on the days from {document['first']}, {days}"
     if document["opened"] > 1:
         yield reopened(document["opened"])
     if (cycles := document["incumbent"]["cycles"]) is not None:

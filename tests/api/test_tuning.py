@@ -82,7 +82,7 @@ def test_what_is_bad_on_purpose_is_found_and_confirmed(found: Any) -> None:
     assert found.exit_code == 0
     assert set(best["changes"]) == {"scorers[1].weight"}
     assert _row(found, best["candidate"], "sealed", "match_ratio")["change_low"] > 0.1
-    assert found.conclusion.startswith("change scorers[1].weight = ")
+    assert found.conclusion.startswith("Change scorers[1].weight = ")
 
 
 def test_what_one_namespace_shows_is_told_and_decides_nothing(log: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_among_equals_the_incumbent_is_kept(log: Path, tmp_path: Path) -> None:
     found = _tuned(search, tmp_path / "out")
 
     assert (found.recommended, found.exit_code) == ([], 4)
-    assert found.conclusion.startswith("keep what you have: ")
+    assert found.conclusion.startswith("Keep today's settings: ")
 
 
 def test_days_that_are_opened_again_are_counted(log: Path, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_finished_search_is_opened_again_and_not_overwritten(found: Any, log: 
     assert opened.conclusion == found.conclusion
     assert len(opened.candidates) == len(found.document()["candidates"])
     assert opened.sealed.exit_code in (0, 3, 4)
-    assert "change scorers[1].weight" in repr(opened)
+    assert "Change scorers[1].weight" in repr(opened)
     with pytest.raises(InputError, match="of other settings"):
         _tuned(_search(log, _WEIGHT, candidates=5), found.folder)
     with pytest.raises(InputError, match="finished; force=True"):

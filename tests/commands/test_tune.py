@@ -63,8 +63,8 @@ def test_the_answer_comes_first(lookup: Run, folder: Path, tmp_path: Path) -> No
 
     assert ran.code == 0, ran.err
     lines = ran.out.splitlines()
-    assert lines[0].startswith("change scorers[0].weight = ")
-    assert lines[1].startswith("4 candidates from 2026-01-05T00:00:")
+    assert lines[0].startswith("Change scorers[0].weight = ")
+    assert lines[1].startswith("4 candidates were tried on the days from 2026-01-05T00:00:")
     assert "[[policies]]" in lines
     assert "results are in" in ran.err
     page = tmp_path / "out" / "tune.html"

@@ -47,7 +47,7 @@ def test_lookups_must_be_shown_to_be_answered(guard: str | None) -> None:
     good = standing(1.5, 0.5)
     figures = {**good.figures, ANSWERED: figure_of(ANSWERED, 0.9, -0.1, 0.0, verdict="inconclusive", guard=guard)}
 
-    assert str(objection(Standing(figures), _TODAY, AIMS)).endswith(" lookups are answered")
+    assert str(objection(Standing(figures), _TODAY, AIMS)).endswith(" lookups unanswered")
 
 
 def test_what_cannot_act_is_not_recommended() -> None:

@@ -40,7 +40,7 @@ def test_bundles_are_patched_under_pulsars_key_with_a_caution(tmp_path: Path, ke
         assert judged["before"] == {key: 4}
         assert judged["patch"] == f"-{_CONF_KEY}=4\n+{_CONF_KEY}=16"
         assert (judged["dynamic"], judged["back"]) == ([], [])
-        assert "of namespaces that have 16 bundles" in judged["caution"]
+        assert "namespaces with 16 bundles" in judged["caution"]
         assert "`pulsar-admin namespaces split-bundle`" in judged["caution"]
 
 
@@ -114,5 +114,5 @@ def test_another_log_confirms_the_answer_of_the_search_first(better: Sequence[in
     entry = against_entry(document, Shown(AIMS, standings), {"log": "next-week"})
 
     assert entry["recommended"] == answers
-    assert entry["conclusion"].startswith("change a = 1") == bool(answers)
+    assert entry["conclusion"].startswith("Change a = 1") == bool(answers)
     assert [one["candidate"] for one in entry["finalists"]] == [1, 2]

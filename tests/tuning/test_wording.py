@@ -34,7 +34,7 @@ def test_a_candidate_stands_beside_today_as_it_did_in_its_own_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sealed", "said"), [("2026-01-06T00:00:00Z", "the sealed days"), (None, "the same days, other luck")]
+    ("sealed", "said"), [("2026-01-06T00:00:00Z", "the sealed days"), (None, "the same days with new seeds")]
 )
 def test_nothing_is_called_sealed_that_was_not(sealed: str | None, said: str) -> None:
     """Without sealed days finalists are replayed on the same ones."""
@@ -43,7 +43,7 @@ def test_nothing_is_called_sealed_that_was_not(sealed: str | None, said: str) ->
 
 def test_keys_that_need_a_restart_are_named() -> None:
     """Who pastes the lines for a running cluster has the others too."""
-    assert "restart: lowerBoundarySheddingEnabled=true; " in restart_text(["lowerBoundarySheddingEnabled=true"])
+    assert "restart applies: lowerBoundarySheddingEnabled=true. " in restart_text(["lowerBoundarySheddingEnabled=true"])
 
 
 def test_what_was_opened_before_is_worth_less() -> None:
