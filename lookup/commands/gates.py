@@ -163,12 +163,9 @@ def print_difference(console: Console, difference: Difference, how: str = "", *,
         sentence(text)
     if difference.settings:
         sentence(f"{settings_in_words(difference)}.")
-        settings = difference.chosen_settings(is_whole=not how)
-        if settings:
-            # A long list without its end; Markdown and JSON have the whole.
-            clipped = [
-                [text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..." for text in row] for row in settings
-            ]
-            plain_table(console, SETTING_HEADS, clipped)
+        settings = difference.settings[:MOST_ROWS] if how else difference.settings
+        # A long list without its end; Markdown and JSON have the whole.
+        clipped = [[text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..." for text in row] for row in settings]
+        plain_table(console, SETTING_HEADS, clipped)
         if len(settings) < len(difference.settings):
             sentence(rest_in_words(len(difference.settings) - len(settings), "setting", how))

@@ -10,8 +10,6 @@ from __future__ import annotations
 import html
 import json
 import math
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,9 +32,8 @@ __all__ = [
 #: Heads of the two tables, behind the names of the runs.
 SETTING_HEADS = ("setting", "first", "second")
 FIGURE_HEADS = ("policy", "figure", "first", "second", "change", "95 % ±")
-#: Rows of a table unless all are asked for, changes that a headline names of a kind, and settings of a table of the
-#: manifest above which it is only counted.
-MOST_ROWS, _MOST_NAMED, _MOST_OF_TABLE = 10, 3, 5
+#: Rows of a table unless all are asked for, and changes or settings that a sentence names.
+MOST_ROWS, _MOST_NAMED = 10, 3
 #: Parts of a manifest that say what was asked; what it says of one machine and one day is left out.
 _ASKED = ("settings", "inputs", "plugins")
 
@@ -128,10 +125,9 @@ class Difference:
     """What differs between two runs."""
 
     runs: tuple[Run, Run]
-    #: key path, value of the first and of the second as JSON; a dash for a key that a run does not have
+    #: key path, value of the first and of the second as JSON; a dash for a key that a run does not have; first those
+    #: that define figures
     settings: tuple[tuple[str, str, str], ...]
-    #: by table of the manifest, how many of its entries (keys, brokers, policies) differ, and how many there are
-    tables: Mapping[str, tuple[int, int]]
     #: figures of the policies of both
     changes: tuple[Change, ...]
 
@@ -150,16 +146,6 @@ class Difference:
         """Return the figures that are not the same: those shown to have changed first, last what cannot be compared."""
         return tuple(sorted((change for change in self.changes if not change.is_same), key=lambda change: change.rank))
 
-    def chosen_settings(self, *, is_whole: bool = False) -> tuple[tuple[str, str, str], ...]:
-        """Return the settings that matter most, `MOST_ROWS` at most: first those that are part of what a figure is."""
-        sizes = Counter(_table_of(key) for key, _, _ in self.settings)
-        leading = sorted(self.settings, key=lambda row: (not _is_meaning(row[0]), sizes[_table_of(row[0])]))
-        if is_whole:
-            return tuple(leading)
-        # That a long table is another one is one fact, and no row for each of its values.
-        few = (row for row in leading if _is_meaning(row[0]) or sizes[_table_of(row[0])] <= _MOST_OF_TABLE)
-        return tuple(few)[:MOST_ROWS]
-
     def document(self) -> dict[str, Any]:
         """Return the difference as JSON has it."""
         return {
@@ -171,7 +157,7 @@ class Difference:
             "same": len(self.changes) - len(self.changed),
             "settings": [
                 {"setting": key, **{name: json.loads(text) for name, text in values if text != NOTHING}}
-                for key, first, second in self.chosen_settings(is_whole=True)
+                for key, first, second in self.settings
                 for values in [(("first", first), ("second", second))]
             ],
         }
@@ -180,15 +166,12 @@ class Difference:
 def compare_runs(first: Run, second: Run) -> Difference:
     """Compare two runs that were read back."""
     asked = [dict(_leaves({part: run.manifest[part] for part in _ASKED})) for run in (first, second)]
-    keys = dict.fromkeys([*asked[0], *asked[1]])
-    settings = tuple(
+    settings = [
         (key, asked[0].get(key, NOTHING), asked[1].get(key, NOTHING))
-        for key in keys
+        for key in dict.fromkeys([*asked[0], *asked[1]])
         if asked[0].get(key) != asked[1].get(key)
-    )
-    differing, entries = ({_entry_of(key) for key in some} for some in ((key for key, _, _ in settings), keys))
-    counts = Counter(map(_table_of, differing))
-    tables = {table: (counts[table], of) for table, of in Counter(map(_table_of, entries)).items() if counts[table]}
+    ]
+    settings.sort(key=lambda row: not _is_meaning(row[0]))
     shared = [name for name in first.results.policies if name in second.results.policies]
     figures = [run.results.pooled for run in (first, second)]
     primary = {row.name for row in second.results.verdicts if row.primary}
@@ -213,7 +196,7 @@ def compare_runs(first: Run, second: Run) -> Difference:
                     name in primary,
                 )
             )
-    return Difference((first, second), settings, tables, tuple(changes))
+    return Difference((first, second), tuple(settings), tuple(changes))
 
 
 def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
@@ -337,14 +320,11 @@ def legend(difference: Difference) -> list[str]:
 
 
 def settings_in_words(difference: Difference) -> str:
-    """Return which settings differ, or of many how many there are and in which tables of the manifest they are."""
-    if len(difference.settings) <= _MOST_NAMED:
-        parts = [key for key, _, _ in difference.settings]
-    else:
-        tables = sorted(difference.tables.items(), key=lambda entry: entry[1])
-        parts = [f"{count:,} of {of:,} in {table}" for table, (count, of) in tables]
+    """Count the settings that differ, and name the first of them."""
+    named = [key for key, _, _ in difference.settings[:_MOST_NAMED]]
+    rest = len(difference.settings) - len(named)
     settings = quantity(len(difference.settings), "setting differs", "settings differ")
-    return f"{settings}: {', '.join(parts)}"
+    return f"{settings}: {', '.join(named)}{f' and {rest:,} more' if rest else ''}"
 
 
 def rest_in_words(count: int, noun: str, how: str) -> str:
@@ -373,23 +353,14 @@ def difference_markdown(difference: Difference, how: str = "") -> str:
     text = markdown(blocks)
     if difference.settings:
         title = html.escape(printed_line(settings_in_words(difference)), quote=False)
-        table = markdown([Table(SETTING_HEADS, difference.chosen_settings(is_whole=True))])
+        table = markdown([Table(SETTING_HEADS, difference.settings)])
         text += f"\n<details>\n<summary>{title}</summary>\n\n{table}\n</details>\n"
     return text
 
 
-def _table_of(key: str) -> str:
-    return re.split(r"[.\[]", key, maxsplit=1)[0]
-
-
-def _entry_of(key: str) -> str:
-    """Return the key path of the first thing below a table: a key of `evaluation`, a broker, an input."""
-    return re.match(r"[^.\[]*(\[[^\]]*\]|\.[^.\[]*)?", key)[0]  # type: ignore[index]  # it fits every text
-
-
 def _is_meaning(key: str) -> bool:
     table, _, rest = key.partition(".")
-    return _table_of(key) in _TABLES or (table == "evaluation" and rest in _MEANINGS)
+    return table.partition("[")[0] in _TABLES or (table == "evaluation" and rest in _MEANINGS)
 
 
 def _bounds(figure: Figure | None) -> tuple[float, ...] | None:
