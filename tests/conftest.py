@@ -6,7 +6,6 @@ import importlib
 import os
 import platform
 import re
-import signal
 import sys
 import tomllib
 from collections.abc import Generator, Iterator
@@ -189,11 +188,3 @@ def nasa_reader() -> DelimitedReader:
     mapping = tomllib.loads((_ROOT / "configs" / "nasa.toml").read_text())
     assert mapping.pop("use") == DelimitedReader.name
     return DelimitedReader(**mapping)
-
-
-@pytest.fixture
-def ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C interrupt this process, also where a shell has started it in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)

@@ -6,9 +6,7 @@ import ast
 import configparser
 import re
 from collections.abc import Iterator
-from copy import deepcopy
 from functools import cache
-from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
 from importlib.util import find_spec
@@ -123,69 +121,3 @@ def test_no_module_is_part_of_a_cycle(graph: Any) -> None:
     )
 
     assert [sorted(ring) for ring in nx.strongly_connected_components(imports) if len(ring) > 1] == []
-
-
-#: Classes of import-linter by the types that setup.cfg names.
-_CONTRACTS = {
-    "acyclic_siblings": "AcyclicSiblingsContract",
-    "forbidden": "ForbiddenContract",
-    "layers": "LayersContract",
-}
-
-
-def _broken_contracts(graph: Any) -> list[str]:
-    """Check the contracts of setup.cfg over a graph of imports; return the names of those that are broken."""
-    configuration = pytest.importorskip("importlinter.api").read_configuration(str(ROOT / "setup.cfg"))
-    # Otherwise `make check` would permit type-only imports, which are in this graph.
-    assert configuration["session_options"]["exclude_type_checking_imports"] == "False"
-    broken = []
-    for options in configuration["contracts_options"]:
-        module = import_module(f"importlinter.contracts.{options['type']}")
-        contract = getattr(module, _CONTRACTS[options["type"]])
-        checked = contract(options["name"], configuration["session_options"], options)
-        if not checked.check(deepcopy(graph), verbose=False).kept:
-            broken.append(options["name"].partition(":")[0])
-    return broken
-
-
-def test_contracts_are_kept(graph: Any) -> None:
-    """The tree as it stands keeps every import contract."""
-    assert _broken_contracts(graph) == []
-
-
-#: One fault per way to break a contract: contract, module, what it imports.
-FAULTS = [
-    ("rooms", "lookup.model.names", "lookup.engine"),
-    ("rooms", "lookup.settings", "lookup.hooks"),
-    ("rooms", "lookup.attic", None),
-    ("acyclic", "lookup.model.names", "lookup.model.view"),
-    ("acyclic", "lookup.hooks.protocols", "lookup.engine"),
-    ("door", "lookup.engine", "lookup_policies"),
-    ("policies", "lookup_policies.attic", "lookup.engine"),
-    ("policies", "lookup_policies.attic", "lookup"),
-    ("policies", "lookup_policies.attic", "lookup.settings"),
-    *(("pure", "lookup.model.names", module) for module in ("time", "random", "datetime", "asyncio", "socket")),
-    ("pure", "lookup.engine", "pyspark"),
-    ("pure", "lookup_policies.attic", "random"),
-    ("rooms", "lookup.collect.observing", "lookup.replay"),
-    ("light", "lookup.collect", "pyspark"),
-    ("light", "lookup.report", "pyspark"),
-    ("light", "lookup.settings", "pyspark"),
-    ("core", "lookup.testing", "pyarrow"),
-    ("rooms", "lookup.topics.listing.topic_list", "lookup.engine"),
-    ("topics", "lookup.topics.catalog.naming", "lookup.topics.listing"),
-    ("pure", "lookup.topics.listing.topic_list", "time"),
-    ("light", "lookup.topics.listing.topic_list", "pyspark"),
-    ("core", "lookup.topics.listing.topic_list", "google_crc32c"),
-]
-
-
-@pytest.mark.parametrize(("contract", "module", "imported"), FAULTS)
-def test_contract_notices_a_planted_fault(graph: Any, contract: str, module: str, imported: str | None) -> None:
-    """The contract that stands in setup.cfg is broken by what it is there to forbid."""
-    planted = deepcopy(graph)
-    planted.add_module(module)
-    if imported is not None:
-        planted.add_import(importer=module, imported=imported)
-
-    assert contract in _broken_contracts(planted)

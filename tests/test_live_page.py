@@ -36,17 +36,6 @@ def test_the_evaluation_needs_nothing_but_what_ships(tmp_path: Path, capsys: pyt
     assert _checked(path, capsys) == (0, [])
 
 
-def test_the_server_takes_the_settings_of_both_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """First without a policy, then with the lines that the third step appends."""
-    path = tmp_path / "serving.toml"
-    (tmp_path / "token").write_text("secret")
-    recording = _typed("cat serving.toml", "$ ")
-
-    for text in (recording, recording + _typed("cat >>serving.toml <<'.'", ".")):
-        path.write_text(text)
-        assert _checked(path, capsys) == (0, [])
-
-
 @pytest.mark.process
 def test_the_commands_start_a_server_and_let_it_load_its_settings_again(tmp_path: Path) -> None:
     """As printed, but for the address; the signal reaches the server that was started here, and no other process."""
@@ -72,22 +61,3 @@ def test_the_commands_start_a_server_and_let_it_load_its_settings_again(tmp_path
         awaited(lambda: "the settings were loaded again" in log.read_text(), "settings that are loaded again")
     finally:
         typed("kill -TERM $(cat serve.pid)")
-
-
-def test_files_of_plug_ins_stand_above_the_first_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As the page says; below it they are no key of that table."""
-    path, line = tmp_path / "serving.toml", re.search(r"^`(plugin_files = .*?)`", _PAGE, re.MULTILINE)
-    assert line is not None
-    (tmp_path / "token").write_text("secret")
-    (tmp_path / "parts.py").write_text(
-        "from lookup.hooks import hookimpl\n\n\n@hookimpl\ndef lookup_register_scorers():\n    return ()\n"
-    )
-    recording = _typed("cat serving.toml", "$ ")
-
-    path.write_text(f"{line[1]}\n{recording}")
-    above = _checked(path, capsys)
-    path.write_text(f"{recording}\n{line[1]}\n")
-    below = _checked(path, capsys)
-
-    assert above == (0, [])
-    assert below[0] == 2

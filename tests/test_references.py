@@ -80,24 +80,6 @@ def test_every_citation_of_pulsars_facts_has_its_page() -> None:
     assert "docs/pulsar/load-managers.md" in cited
 
 
-def test_a_file_that_is_not_there_is_found() -> None:
-    """Examples, files of a page's own blocks and files that exist are not reported."""
-    text = """Source: `notes/private.md`, section 2; see docs/index.md and logs/broker.json.
-<!-- file: policies/mine.toml -->
-`policies/mine.toml`, (configs/none.toml)
-absent/first.py
-"""
-
-    assert list(_missing(text, ROOT)) == ["notes/private.md", "configs/none.toml", "absent/first.py"]
-
-
-def test_prose_is_docstrings_and_comments() -> None:
-    """A text that is no docstring is data."""
-    source = '"""Module."""\n# comment\ndef f():\n    """Function."""\n    return "data"  #: field\n'
-
-    assert _prose(source).splitlines() == ["Module.", "Function.", "# comment", "#: field"]
-
-
 def test_the_page_of_keys_has_every_key_and_the_defaults_of_the_code() -> None:
     """`docs/pulsar/configuration.md`; of a cell the text before `;` or `(` is the default of 4.2."""
     rows = dict(_ROW.findall((ROOT / "docs/pulsar/configuration.md").read_text(encoding="utf-8")))

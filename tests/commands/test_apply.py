@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,26 +51,6 @@ def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_flags_that_cannot_work(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str) -> None:
     """Each names the flag, and what would be right."""
     assert sentence in _refused(capsys, *words)
-
-
-def test_plans_that_cannot_be_used(standin: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One that is not there, half, edited, of another version or another cluster."""
-    path = written(standin.plan(), tmp_path)
-    whole = path.read_text()
-    other = json.loads(whole) | {"plan": 2}
-    for text, sentence in (
-        (whole[:300], f"{path} is no whole JSON document"),
-        (whole.replace('"to": "b:8080"', '"to": "c:8080"'), f"{path} was changed"),
-        (json.dumps(other), f"{path} is a plan of version 2"),
-        ("{}", f"{path} is no plan"),
-    ):
-        path.write_text(text)
-        assert sentence in _refused(capsys, str(path), "--yes")
-    written(standin.plan(cluster="west"), tmp_path)
-    assert "is of cluster 'west'" in _refused(capsys, str(path), "--yes")
-    assert "there is no such file" in _refused(capsys, str(tmp_path / "none"))
-
-    assert [file.name for file in tmp_path.iterdir()] == ["plan.json"]
 
 
 def test_what_must_be_given(

@@ -81,25 +81,6 @@ def test_all_mistakes_are_found_at_once(lookup: Run, tmp_path: Path) -> None:
         assert any(sentence in mistake for mistake in mistakes), (sentence, mistakes)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("[evaluation", "is no valid TOML"),
-        ("", "evaluation: is missing"),
-        ('plugin_files = ["nowhere.py"]\n' + EVALUATION, "plugin_files: there is no file"),
-        (EVALUATION + '[topology]\nfile = "nowhere.toml"\n', "nowhere.toml: "),
-        (EVALUATION + '[[policies]]\nname = "stock"\nselector = "best"\n', "2 policies are named 'stock'"),
-        (EVALUATION.replace("default_bundles = 4", 'owner_loss = "leadr"'), "evaluation.owner_loss: should be"),
-    ],
-    ids=["no-toml", "empty", "no-plug-in-file", "no-topology", "twice", "wrong-word"],
-)
-def test_a_mistake_is_named_with_its_file(lookup: Run, tmp_path: Path, text: str, sentence: str) -> None:
-    """Each mistake begins with the file it stands in."""
-    mistakes = lookup("config", "check", evaluation(tmp_path, start=text)).mistakes
-
-    assert any(sentence in mistake and str(tmp_path) in mistake for mistake in mistakes), mistakes
-
-
 def test_a_broken_plug_in_file_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
     """A plug-in that raises at import is named beside the other mistakes."""
     (tmp_path / "mine.py").write_text("1 / 0", encoding="utf-8")

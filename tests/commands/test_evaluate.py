@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lookup.commands.evaluate import OUTPUTS
-from tests.commands.projects import FAILING, Run, evaluation, evaluation_of, names_in
+from tests.commands.projects import Run, evaluation, evaluation_of, names_in
 
 #: A policy beside `stock` that answers nobody.
 WORSE = """
@@ -284,32 +284,6 @@ def test_a_worse_candidate_exits_with_3(lookup: Run, tmp_path: Path, log: Path) 
     assert json.loads((output / "manifest.json").read_text())["exit_code"] == 3
     assert (output / "report.md").read_text() == ran.out
     assert (output / "mine.txt").read_text() == "mine"
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize(
-    ("is_silent", "sentence"),
-    [("false", "LookupError: no such rack (failing.py"), ("true", "part 'failing' answered score nan")],
-)
-def test_a_part_that_fails_in_a_task_leaves_earlier_results(
-    lookup: Run, tmp_path: Path, log: Path, is_silent: str, sentence: str
-) -> None:
-    """A part of a plug-in file that raises or breaks its protocol on a worker is one sentence; the output stays."""
-    (tmp_path / "failing.py").write_text(FAILING, encoding="utf-8")
-    part = f'{{ use = "failing", is_silent = {is_silent} }}'
-    policy = f'[[policies]]\nname = "fails"\nscorers = [{part}]\nselector = "best"\n'
-    config = evaluation_of(tmp_path, log, policy, 'plugin_files = ["failing.py"]\n')
-    output = tmp_path / "o"
-    output.mkdir()
-    (output / "report.md").write_text("old")
-
-    (mistake,) = lookup("evaluate", config, "--output", output, "--force").mistakes
-
-    assert sentence in mistake
-    assert (output / "report.md").read_text() == "old"
-    assert names_in(output) == ["report.md"]
-    assert names_in(tmp_path) == ["evaluation.toml", "failing.py", "o"]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.api.evaluating import evaluate
-from lookup.logs.jobs import InProcess
 from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS
 from lookup.model.bundles import BundleRange, topic_hash
 from tests.api.run_folders import evaluated, generated
@@ -101,22 +99,6 @@ def test_instants_that_a_shedder_remembers_are_times(lookup: Run, run: Path) -> 
     assert "remembered unloaded " in ran.out
     assert re.search(r"\| 2026-01-05T[\d:]+Z +\| rack=", ran.out)
     assert "_us" not in ran.out
-
-
-def test_what_a_shedder_remembers_of_many_bundles_is_counted(lookup: Run, tmp_path: Path) -> None:
-    """Loads of some forty bundles are not printed, and what it keeps by bundle is no column of the brokers."""
-    log = generated(tmp_path)
-    settings = {
-        "evaluation": {"incumbent": "even", "seeds": [1], "default_bundles": 8},
-        "inputs": {name: str(log / name) for name in ("lookups", "brokers")},
-        "policies": [{"name": "even", "selector": "random", "shedder": {"use": "rebalance", "hit_count": 0}}],
-    }
-    evaluate(settings=settings, output=tmp_path / "run", workers=InProcess())
-    ran = lookup("explain", tmp_path / "run", "--at", "2026-01-05T01:30:00Z", "--master", "none")
-
-    assert re.search(r"\nweights: +\d\d entries\n", ran.out)
-    assert "remembered moved" not in ran.out
-    assert "remembered besides" in ran.out
 
 
 def test_the_owners_of_a_bundle_are_listed(lookup: Run, run: Path) -> None:

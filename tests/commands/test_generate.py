@@ -76,10 +76,3 @@ def test_wrong_figures_are_one_sentence(lookup: Run, tmp_path: Path, flags: tupl
 
     assert sentence in mistake
     assert list(tmp_path.iterdir()) == []
-
-
-def test_all_wrong_figures_are_named(lookup: Run, tmp_path: Path) -> None:
-    """Several wrong figures are several sentences."""
-    mistakes = lookup("generate", "--output", tmp_path / "o", "--lookups", "0", "--set", "racks=0").mistakes
-
-    assert len(mistakes) == 2

@@ -146,23 +146,6 @@ def test_tables_and_manifest_are_written(lookup: Run, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_a_reader_of_a_plug_in_file_runs_on_workers(lookup: Run, tmp_path: Path) -> None:
-    """A log reader may come from a plain Python file; the manifest has the file's digest."""
-    files = _files(tmp_path, log="x\ny\n", **{"words.py": READER})
-
-    ran = lookup(
-        *("ingest", files["log"], "--reader", "words", "--plugin-file", files["words.py"]),
-        *("--cluster", "c", "--output", tmp_path / "o"),
-    )
-
-    assert ran.code == 0, ran.err
-    assert "lookups" in ran.out
-    plugins = json.loads((tmp_path / "o" / "manifest.json").read_text())["plugins"]
-    assert [one["blake2b"] is not None for one in plugins if one["name"] == "words"] == [True]
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark")
 def test_lines_that_were_passed_over_are_counted(lookup: Run, tmp_path: Path) -> None:
     """Below the table stands how many lines there were and how many of them were of other kinds; one is singular."""
     request = '172.17.0.1 - - [07/Nov/2018:12:27:31 +0000] "GET {} HTTP/1.1" 200 93 "-" "curl" 17'
@@ -269,19 +252,6 @@ def test_a_mapping_may_be_one_that_ships(lookup: Run, tmp_path: Path) -> None:
     assert [row["topic"] for row in rows] == ["persistent://web/paths/%2Fa"] * 2
     assert [row["cluster"] for row in rows] == ["web", "mine"]
     assert mistake.startswith(f"{files['wrong']}: use = 'shipped:random' ")
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("text", ["", "\x00\x01 nothing anybody knows\n" * 20], ids=["empty", "garbage"])
-def test_a_log_of_nothing_is_one_sentence(lookup: Run, tmp_path: Path, text: str) -> None:
-    """An empty log and one of garbage are refused by name, and no output appears."""
-    files = _files(tmp_path, log=text, mapping=MAPPING)
-
-    (mistake,) = lookup("ingest", files["log"], "--mapping", files["mapping"], "--output", tmp_path / "o").mistakes
-
-    assert str(files["log"]) in mistake
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "mapping"]
 
 
 def test_small_files_need_no_spark(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.commands.projects import Run, evaluation_of
@@ -33,20 +29,6 @@ def test_a_log_is_described_without_settings(lookup: Run, log: Path) -> None:
     assert any(name.startswith("property rack") for name in lines)
 
 
-def test_json_adds_up(lookup: Run, log: Path) -> None:
-    """Every breakdown of a cluster adds up to its lookups, and all clusters to the demand of the log."""
-    content = json.loads(lookup("inspect", log / "lookups", "--format", "json").out)
-
-    for cluster in content["clusters"]:
-        for name in ("tenants", "namespaces", "top_bundles", "clients"):
-            assert sum(cluster[name].values()) == cluster["lookups"], name
-        for values in cluster["labels"].values():
-            assert sum(values.values()) == cluster["lookups"]
-        assert cluster["per_minute"]["median"] <= cluster["per_minute"]["p95"] <= cluster["per_minute"]["max"]
-        left_out = cluster["redirects"] + cluster["internal"]
-        assert (cluster["redirects"] > 0, cluster["lookups"] + left_out) == (True, content["rows"])
-
-
 def test_settings_are_held_against_the_log(lookup: Run, log: Path, tmp_path: Path) -> None:
     """A misspelt key is found, and the right one suggested; the exit code stays 0."""
     path = evaluation_of(tmp_path, log, _MISSPELT)
@@ -55,22 +37,6 @@ def test_settings_are_held_against_the_log(lookup: Run, log: Path, tmp_path: Pat
 
     (line,) = [line for line in ran.out.splitlines() if line.startswith("policy-key: ")]
     assert (ran.code, line.endswith("did you mean 'rack'?")) == (0, True)
-
-
-def test_answers_outside_of_isolation_are_named(lookup: Run, tmp_path: Path) -> None:
-    """With their share and the number of bundles."""
-    row = {"ts": datetime(2026, 1, 5, tzinfo=UTC), "cluster": "c", "topic": "persistent://a/b/t", "result": "connect"}
-    rows = [row | {"client": f"10.0.0.{number}", "broker": "ab"[number == 0] + ":8080"} for number in range(4)]
-    (tmp_path / "lookups").mkdir()
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "lookups" / "part.parquet")
-    (tmp_path / "e.toml").write_text(
-        'evaluation = { incumbent = "p" }\nbrokers = [{ id = "a:8080" }, { id = "b:8080" }]\n'
-        '[[namespaces]]\nname = "a/b"\nisolation = [{ primary = ["a"] }]\n[[policies]]\nname = "p"\nselector = "best"\n'
-    )
-
-    ran = lookup("inspect", tmp_path / "lookups", tmp_path / "e.toml")
-
-    assert "  isolation   1 of 4 lookups, 25.0%, in 1 bundle, answered outside of their policy" in ran.out.splitlines()
 
 
 def test_accepted_findings_are_silent(lookup: Run, log: Path, tmp_path: Path) -> None:

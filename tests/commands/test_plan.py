@@ -106,17 +106,6 @@ def test_a_program_gets_the_document(record: str, capsys: pytest.CaptureFixture[
     assert {step["from"] for step in document["steps"] if step["reason"] == "drain"} == {broker(1)}
 
 
-def test_nothing_worth_moving_is_exit_code_4(record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the reason of the shedder."""
-    policy = tmp_path / "policy.toml"
-    policy.write_text('name = "lazy"\nselector = "best"\nshedder = { use = "rebalance", max_imbalance = 3.0 }\n')
-
-    code = main(["plan", "--record", record, "--policy", str(policy)])
-
-    assert code == 4
-    assert "nothing is worth moving\nrebalance: balanced" in capsys.readouterr().out
-
-
 def test_a_plan_is_shown_again(record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By its folder or its file, as it was printed when it was made."""
     folder = tmp_path / "plan"
@@ -155,14 +144,3 @@ def test_mistakes_are_one_sentence_and_nothing_is_printed(
     assert sentence.format(record=record) in printed.err
     assert len(printed.err.splitlines()) == 1
     assert not (tmp_path / "plan").exists()
-
-
-def test_a_plan_that_was_edited_is_not_shown(record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever was edited in it."""
-    main(["plan", "--record", record, "--output", str(tmp_path / "plan")])
-    path = tmp_path / "plan" / "plan.json"
-    path.write_text(path.read_text().replace("overloaded", "bored"))
-    capsys.readouterr()
-
-    assert main(["plan", "show", str(path)]) == 2
-    assert "was changed since" in capsys.readouterr().err

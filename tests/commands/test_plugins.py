@@ -133,31 +133,6 @@ def test_a_class_that_refuses_its_own_defaults_is_listed(lookup: Run, tmp_path: 
     assert (mine["parameters"], mine["reads"]) == (["table"], ["client"])
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
-        ("def (", "cannot be loaded: SyntaxError"),
-        ("import nowhere_to_be_found", "ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
-        (MINE.replace("lookup_register_scorers", "lookup_register_scorer"), "lookup_register_scorer"),
-        (MINE.replace('"mine"', '"headroom"'), "lookup_policies.scorers.Headroom already uses"),
-        (MINE.replace("(frozen=True)", ""), "is not a frozen dataclass"),
-        (None, "is not a Python file"),
-    ],
-    ids=["raises", "syntax", "import", "misspelt-hook", "taken-name", "no-frozen-dataclass", "missing"],
-)
-def test_a_bad_plug_in_is_one_sentence(lookup: Run, tmp_path: Path, text: str | None, sentence: str) -> None:
-    """A plug-in file that is missing, raises, or registers something wrong is named in one sentence."""
-    file = tmp_path / "bad_one.py"
-    if text is not None:
-        file.write_text(text, encoding="utf-8")
-
-    (mistake,) = lookup("plugins", "list", "--plugin-file", file).mistakes
-
-    assert sentence in mistake
-    assert "bad_one" in mistake
-
-
 def test_an_unknown_kind_is_one_sentence(lookup: Run) -> None:
     """A kind there is not is answered with those there are."""
     (mistake,) = lookup("plugins", "list", "policies").mistakes

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from tests.commands.projects import Run
-from tests.report.results import result, varied
-from tests.report.runs import edit, write_run
+from tests.report.results import result
+from tests.report.runs import write_run
 
 
 def test_the_page_is_written_beside_the_results(lookup: Run, tmp_path: Path) -> None:
@@ -44,30 +44,3 @@ def test_all_forms_have_the_same_headline(lookup: Run, tmp_path: Path) -> None:
     assert (table.code, markdown.code, data.code) == (0, 0, 0)
     assert table.out.startswith(f"{said}\nThe exit code of ")
     assert markdown.out.startswith(f"# {first} and {second}\n\n{said}\n\n* The exit code of ")
-
-
-def test_figures_lead_and_tables_have_ten_rows(lookup: Run, tmp_path: Path) -> None:
-    """Settings follow, long values cut off; `--all` prints every row."""
-    first, second = write_run(tmp_path / "a", varied()), write_run(tmp_path / "b", varied())
-    figures = json.loads((second / "summary.json").read_text())["figures"]
-    for place in [place for place, row in enumerate(figures) if row["cluster"] is None and row["value"]][:14]:
-        edit(second, f"summary.figures.{place}.value", 0.123)
-    edit(second, "manifest.settings.extra", list(range(100)))
-
-    short, whole = lookup("diff", first, second).out, lookup("diff", first, second, "--all").out
-
-    figures, settings = (short.index(head) for head in ("|policy", "|setting"))
-    assert figures < settings
-    assert "4 more figures differ; --all" in short
-    rows = [text.partition("|setting")[0].count("\n|") for text in (short, whole)]
-    assert rows == [11, 15]
-    assert f"|extra   | –     | {str(list(range(100)))[:57]}...|" in short
-
-
-def test_each_folder_that_is_no_run_is_named(lookup: Run, tmp_path: Path) -> None:
-    """The second as well as the first."""
-    run = write_run(tmp_path / "a", result())
-
-    mistakes = lookup("diff", run, tmp_path).mistakes
-
-    assert [mistake.partition(";")[0] for mistake in mistakes] == [f"{tmp_path}: has no manifest.json"]

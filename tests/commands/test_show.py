@@ -255,34 +255,3 @@ def test_check_names_the_shedder_that_cannot_act(lookup: Run, project: Path, log
     project.write_text(stated + tables, encoding="utf-8")
 
     assert "cannot act" not in lookup("config", "check", project).err
-
-
-def test_check_names_weights_that_simulated_load_cannot_use(lookup: Run, project: Path) -> None:
-    """A log without reports gives one usage of a broker; Pulsar's own weights, and reported load, are no occasion."""
-    conf = project.parent / "broker.conf"
-    conf.write_text("loadBalancerCPUResourceWeight=1.0\n", encoding="latin-1")
-    usual = lookup("config", "check", project).err
-    conf.write_text("loadBalancerDirectMemoryResourceWeight=1.0\n", encoding="latin-1")
-    weighing = lookup("config", "check", project).err
-    project.write_text(
-        _EVALUATION.replace("[evaluation]", '[evaluation]\nload = "reported"', 1) + '[inputs]\nloads = "loads"\n',
-        encoding="utf-8",
-    )
-    reported = lookup("config", "check", project).err
-
-    said = "policy 'today': weights of resources"
-    assert (said in usual, said in weighing, said in reported) == (False, True, False)
-
-
-def test_check_waits_for_what_bundles_says(lookup: Run, project: Path, log: Path) -> None:
-    """A table behind a URI is read by `evaluate` alone, which then knows of its bytes; nothing is suggested from it."""
-    (project.parent / "broker.conf").write_text(_MODULAR, encoding="latin-1")
-    project.write_text(_EVALUATION + '[inputs]\nlookups = "absent"\n', encoding="utf-8")
-    absent = lookup("config", "check", project).err
-    tables = f'[inputs]\nlookups = "file://{log}/lookups"\nbrokers = "{log}/brokers"\n'
-    project.write_text(_EVALUATION + tables, encoding="utf-8")
-    remote = lookup("config", "check", project).err
-    project.write_text(_EVALUATION + '[inputs]\nbundles = "bundles"\n', encoding="utf-8")
-
-    assert (_IDLE in absent, _IDLE in remote, "is suggested" in absent + remote) == (True, True, False)
-    assert "cannot act" not in lookup("config", "check", project).err

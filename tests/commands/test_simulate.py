@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -31,11 +29,6 @@ def test_shipped_assertions_can_fail(path: Path) -> None:
     for assertion in read_scenario(path).scenario.assertions:
         assert assertion.unlike, assertion
         assert assertion.because, assertion
-
-
-def test_scenarios_ship_as_data_of_a_package() -> None:
-    """They come with the framework."""
-    assert (files("lookup.configs") / "scenarios").is_dir()
 
 
 def test_rewriting_accepts_what_is_printed(lookup: Run, tmp_path: Path) -> None:
@@ -77,43 +70,3 @@ def test_a_missing_file_is_told_as_everywhere(lookup: Run, tmp_path: Path) -> No
 def test_a_folder_is_a_sentence(lookup: Run, tmp_path: Path) -> None:
     """With what would be right."""
     assert lookup("simulate", tmp_path).mistakes[0].startswith(f"{tmp_path} is a folder; ")
-
-
-def test_what_i_run_today_may_come_with_a_warning(lookup: Run, tmp_path: Path) -> None:
-    """As in an evaluation: the extensible manager takes another shedder than the one that is named."""
-    package = "org.apache.pulsar.broker.loadbalance"
-    lines = [
-        f"loadManagerClassName={package}.extensions.ExtensibleLoadManagerImpl",
-        f"loadBalancerLoadSheddingStrategy={package}.impl.ThresholdShedder",
-    ]
-    (tmp_path / "broker.conf").write_text("\n".join(lines), encoding="utf-8")
-    path = written(tmp_path, SMALL.replace('selector = "round-robin"', 'from_broker_conf = "broker.conf"'))
-    ran = lookup("simulate", path)
-
-    assert ran.code == 0
-    assert ran.err.startswith(f"warning: {path}: policy 'stays': ")
-
-
-@pytest.mark.parametrize(("weight", "sheds"), [("0", False), ("0.5", True)])
-def test_weights_that_cannot_act_are_said(lookup: Run, tmp_path: Path, weight: str, sheds: bool) -> None:
-    """A scenario knows one usage of a broker; only if no resource has a weight is nothing shed."""
-    names = ("CPU", "Memory", "DirectMemory", "BandwidthIn", "BandwidthOut")
-    (tmp_path / "broker.conf").write_text(
-        "".join(f"loadBalancer{name}ResourceWeight={weight}\n" for name in names)
-        + "loadBalancerBundleUnloadMinThroughputThreshold=0\nloadBalancerHistoryResourcePercentage=0\n"
-    )
-    text = """
-    about = "One broker has all."
-    minutes = 12
-    every = 5
-    owners = { "b1" = 4 }
-    brokers = [{ id = "b1", capacity = 10.0 }, { id = "b2", capacity = 10.0 }]
-    namespaces = [{ name = "t/n", bundles = 4, topics = 8, load = 8.0 }]
-    policies = [{ name = "today", from_broker_conf = "broker.conf" }]
-    """
-    (tmp_path / "x.scenario").write_text(dedent(text))
-
-    ran = lookup("simulate", tmp_path / "x.scenario")
-
-    assert "policy 'today': weights of resources" in ran.err
-    assert (" unloads 0, " not in ran.out) == sheds

@@ -216,48 +216,6 @@ def test_a_namespace_that_is_deleted_leaves_an_empty_list(either: Watch) -> None
     assert (new["removed"], _locals(new["added"])) == ([], ["new"])
 
 
-def test_a_server_that_fails_later_changes_no_list(
-    lookup: Run, path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """It is warned of once, and what has changed since comes when the server lists again."""
-
-    def mend(other: Catalog) -> None:
-        other.set_properties(f"{HERE}orders", {"shown": "yes"})
-        other.delete(f"{HERE}broken")
-
-    topics = f'[topics]\ncatalog = "{path}"\nlister = {{ use = "shown" }}\n'
-    settings = settings_file(tmp_path_factory.mktemp("served"), topics, policies="")
-    settings.write_text(f'plugin_files = ["{path.with_name("mine.py")}"]\n{settings.read_text()}')
-    with _opened(path) as catalog:
-        catalog.set_properties(f"{HERE}audit", {"shown": "yes"})
-    with started(settings) as server:
-        watch = _watching_server(lookup, path, f"http://127.0.0.1:{server.port}")
-        ran = watch(between=(lambda other: other.create(f"{HERE}broken"), lambda _: None, mend))
-
-    assert (ran.code, ran.err.count("warning: "), "there is a broken topic" in ran.err) == (0, 1, True)
-    assert [line for line in ran.out.splitlines() if line[0] != "="] == [f"+ {HERE}audit", f"+ {HERE}orders"]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (f"--pattern {'a' * 51}", "--pattern: it is longer"),
-        ("--pattern (?!a).*", "no lookaround"),
-        ("--server http://127.0.0.1:1", "http://127.0.0.1:1 cannot be asked"),
-        ("--pattern a --labels env", "--pattern, --labels: "),
-    ],
-)
-def test_a_mistake_about_a_server_is_a_sentence(
-    lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch, at_server: str, words: str, said: str
-) -> None:
-    """And exit code 2, before anything is printed."""
-    server = _watching(lookup, path, monkeypatch, *([] if "--server " in words else ["--server", at_server]))
-    ran = server(*words.split())
-
-    assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -27,7 +26,7 @@ FROZEN = lister_plugin(
     ["labels"],
     thawed="""
         names = catalog.topics(namespace, mode)
-        return Listing([name for name in names if "frozen" not in catalog.entry(name).labels], self.partial)
+        return Listing([name for name in names if "frozen" not in catalog.entry(name).labels])
     """,
 )
 
@@ -174,64 +173,6 @@ def test_a_topic_that_cannot_be_made_makes_no_catalog(topics: Topics, words: str
     assert not list(Path().glob("new.db*"))
 
 
-#: A text with what nobody sees in it, and how a sentence shows it.
-UNSEEN = [
-    ("prod\t", r"prod\t"),
-    ("\nprod", r"\nprod"),
-    ("prod\x1c", r"prod\x1c"),
-    ("\x85prod", r"\x85prod"),
-    ("prod\u2028", r"prod\u2028"),
-    ("prod\u2029", r"prod\u2029"),
-    ("prod\u00a0", r"prod\xa0"),
-    ("pr\x1bod", r"pr\x1bod"),
-    ("pr\u200bod", r"pr\u200bod"),
-    ("\u202eprod", r"\u202eprod"),
-]
-
-
-@pytest.mark.parametrize("pair", ["env={}", "{}=v"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        "labels set orders",
-        "labels set orders --labels",
-        "properties set orders -p",
-        "create bills --labels",
-        "create bills -p",
-        "list public/default -p",
-        "list public/default --labels",
-        "labels query",
-    ],
-)
-def test_what_nobody_sees_is_refused_in_labels_and_properties(topics: Topics, words: str, pair: str) -> None:
-    """It is no blank to leave aside: the sentence shows it, and nothing is stored."""
-    before = Path("topics.db").read_bytes(), Path("topics.db-wal").exists()
-
-    for text, shown in UNSEEN:
-        ran = topics(*words.split(), pair.format(text))
-
-        assert (ran.code, ran.out) == (2, "")
-        assert shown in ran.err
-    assert (Path("topics.db").read_bytes(), Path("topics.db-wal").exists()) == before
-
-
-def test_what_was_stored_before_it_was_refused_is_shown_and_removed(topics: Topics) -> None:
-    """A catalog of an earlier release can be put right with the same commands."""
-    odd = TopicEntry(f"{HERE}z\u200bz", {"k\t": "v"}, {"env\u200b": "prod\u00a0", "tier": "b"})
-    with closing(SqliteStorage("topics.db")) as storage:
-        Catalog(storage).mirror(odd.name, odd)
-
-    assert _locals(topics("list", "public/default", "--pattern", ".*/z.*")) == ["z\u200bz"]
-    assert "env\u200b=prod\u00a0\n" in topics("labels", "list", "public/default").out
-    assert topics("labels", "get", odd.name).out == "env\u200b=prod\u00a0\ntier=b\n"
-    topics("labels", "remove", odd.name, "env\u200b")
-    topics("properties", "remove", odd.name, "-k", "k\t")
-    assert topics("labels", "get", odd.name).out == "tier=b\n"
-    assert topics("properties", "get", odd.name).out == ""
-    assert topics("labels", "set", odd.name, "team=b").code == 0
-    assert topics("delete", odd.name).code == 0
-
-
 def test_a_name_of_a_cluster_with_a_line_feed_is_one_line(topics: Topics) -> None:
     """It can be listed, labelled and deleted, and controls no terminal."""
     odd = TopicEntry(f"{HERE}z\n\x1b[31mz", {}, {"env": "odd"})
@@ -266,38 +207,6 @@ def test_the_examples_of_the_help_run_as_printed(lookup: Run, tmp_path: Path, mo
             assert ran.code == 0, ran.err
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("import sys; sys.exit(0)", "SystemExit: 0 (mine.py, line "),
-        ("return Listing(exit(0) for _ in range(3))", "SystemExit: 0 (mine.py, line "),
-    ],
-)
-@pytest.mark.parametrize("words", ["list public/default", "watch public/default --for 0"])
-def test_a_lister_that_exits_is_named(topics: Topics, words: str, body: str, said: str) -> None:
-    """Nothing is listed, nothing is changed, and the exit code says that it failed."""
-    before = topics("list", "public/default", "--mode", "all").out
-    Path("mine.py").write_text(FROZEN.replace("names = catalog.topics(namespace, mode)", body), encoding="utf-8")
-
-    ran = topics(*words.split(), "--plugin-file", "mine.py", "--set", "topics.lister=thawed")
-
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("error: lister 'thawed' failed")
-    assert said in ran.err
-    assert topics("list", "public/default", "--mode", "all").out == before
-
-
-@pytest.mark.parametrize("words", ["list public/default", "watch public/default --for 0"])
-def test_a_misspelt_interest_is_a_mistake_of_the_lister(topics: Topics, words: str) -> None:
-    """Choosing it is a mistake at once, and not a watch that misses changes."""
-    Path("mine.py").write_text(FROZEN.replace("'created'", "'createt'"), encoding="utf-8")
-
-    ran = topics(*words.split(), "--plugin-file", "mine.py", "--set", "topics.lister=thawed")
-
-    assert (ran.code, ran.out) == (2, "")
-    assert "did you mean 'created'?" in ran.err
-
-
 def test_a_slash_in_a_name_belongs_to_the_topic(topics: Topics) -> None:
     """The namespace is made in one transaction with the topic, and has two parts."""
     ran = topics("create", "persistent://acme/eu/x/y", "--create-namespace", "--catalog", "new.db")
@@ -306,29 +215,6 @@ def test_a_slash_in_a_name_belongs_to_the_topic(topics: Topics) -> None:
     assert topics("list", "acme/eu", "--catalog", "new.db").out == "persistent://acme/eu/x/y\n"
     topics("create", "persistent://acme/us/x/y", "--create-namespace", "--labels", "a=", "--catalog", "new.db")
     assert "did you mean 'acme/eu'?" in topics("list", "acme/us", "--catalog", "new.db").err
-
-
-def test_a_list_does_not_wait_for_a_writer(topics: Topics) -> None:
-    """A transaction that another process has not finished is not visible."""
-    other = sqlite3.connect("topics.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    other.execute("DELETE FROM topics")
-
-    assert _locals(topics("list", "public/default"))[0] == "audit"
-    assert topics("labels", "query", "frozen").out == f"{HERE}audit\n"
-    other.close()
-
-
-def test_a_partial_list_is_an_error(topics: Topics) -> None:
-    """Nothing of it is printed."""
-    Path("mine.py").write_text(FROZEN, encoding="utf-8")
-
-    words = ("list", "public/default", "--plugin-file", "mine.py", "--set")
-
-    ran = topics(*words, 'topics.lister={use="thawed",partial=true}')
-
-    assert (ran.code, ran.out) == (2, "")
-    assert "lister 'thawed' has only a part" in ran.err
 
 
 def test_labels_are_set_shown_and_removed(topics: Topics) -> None:

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from lookup.api.generating import generate
-from lookup.api.log_trials import LogTrials
 from lookup.api.tuning import tune as search
 from lookup.logs.jobs import InProcess
 from tests.commands.projects import Run
@@ -185,29 +184,6 @@ def test_another_log_needs_finalists_and_tables_of_its_own(lookup: Run, finished
 
     assert (without_loads.code, "inputs.loads: " in without_loads.err) == (2, True)
     assert (without_finalists.code, "had no finalist" in without_finalists.err) == (2, True)
-
-
-def test_an_interrupted_search_goes_on(
-    lookup: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It says so, and the same command begins with what was tried before."""
-    words = ("tune", folder / "tune.toml", "--output", tmp_path / "out", "--master", "none")
-    kept, tried = tmp_path / "out" / "search.json", LogTrials.tried
-
-    def interrupted(trials: LogTrials, batch: Any, number: int, *rest: Any) -> Any:
-        if number:
-            raise KeyboardInterrupt
-        return tried(trials, batch, number, *rest)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(LogTrials, "tried", interrupted)
-        stopped = lookup(*words)
-    (first,) = json.loads(kept.read_text())["batches"]
-    finished = lookup(*words)
-
-    assert stopped.code == 130
-    assert stopped.err.splitlines()[-1] == "interrupted; the same command goes on with the search"
-    assert (finished.code, json.loads(kept.read_text())["batches"][0]) == (0, first)
 
 
 def test_a_broker_conf_is_enough(lookup: Run, folder: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from lookup.collect.collector import Endpoints
 from lookup.errors import InputError
 from lookup.moving.applying import Applied, Pace
 from lookup.moving.guards import Tolerances
-from lookup.moving.journal import Journal, read_journal
+from lookup.moving.journal import Journal
 from lookup.moving.plan import MovePlan
 from lookup.moving.shedding import KEY
 from tests.moving.plans import written
@@ -349,18 +349,6 @@ def test_a_pause_is_ended_by_a_guard(standin: StandIn, tmp_path: Path, monkeypat
 
     assert (done.steps("moved"), str(done.stopped)[:12]) == ([1], "lost: c:8080")
     assert time.monotonic() - began < 30.0
-
-
-def test_what_was_done_is_in_the_journal(standin: StandIn, tmp_path: Path) -> None:
-    """By it alone the steps that are left are known, and the plan itself."""
-    plan = standin.plan()
-    _applied(standin, tmp_path, plan, pace=Pace(0.0, max_moves=2))
-
-    journal = read_journal(tmp_path / "plan.json.journal")
-
-    assert journal.plan == plan
-    assert {step: entry["event"] for step, entry in journal.there.items()} == {1: "moved", 2: "moved"}
-    assert journal.frozen is None
 
 
 def test_loads_that_are_old_stop_it(standin: StandIn, tmp_path: Path) -> None:

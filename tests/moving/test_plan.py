@@ -55,13 +55,6 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert plan_bytes(again) == plan_bytes(_plan())
 
 
-def test_steps_name_brokers_as_from_and_to() -> None:
-    """JSON has the words that people use."""
-    step = json.loads(plan_bytes(_plan()))["steps"][0]
-
-    assert (step["from"], step["to"]) == ("a:8080", "b:8080")
-
-
 def test_a_document_in_another_layout_is_the_same_plan(tmp_path: Path) -> None:
     """The order of keys and blanks do not count for the checksum: a tool may format the file."""
     content = json.loads(plan_bytes(_plan()))

@@ -98,29 +98,6 @@ def test_manifests_fit_the_schemas_of_kubernetes(release: str) -> None:
         kubernetes_validate.validate(service | {"spec": service["spec"] | {"port": 8900}}, release, strict=True)
 
 
-def test_kustomization_names_every_manifest() -> None:
-    """What lies in the folder is part of the base, and the settings are there once, for Compose as well."""
-    base = yaml.safe_load((DEPLOY / "kubernetes" / "kustomization.yaml").read_text(encoding="utf-8"))
-    settings = yaml.safe_load((DEPLOY / "settings" / "kustomization.yaml").read_text(encoding="utf-8"))
-    generated = {
-        each["name"]: (*each.get("files", ()), *each.get("envs", ())) for each in settings["configMapGenerator"]
-    }
-
-    assert {*base["resources"]} == {"../settings", *(path.name for path in _MANIFESTS)}
-    assert generated == {
-        "lookup-settings": ("serve.toml",),
-        "lookup-rebalance": ("rebalance.sh",),
-        "lookup-cluster": ("cluster.env",),
-    }
-    volumes = {volume["name"]: volume for volume in _pod()["volumes"]}
-    assert volumes["settings"]["configMap"]["name"] in generated
-    for container in _containers().values():
-        assert container["envFrom"] == [{"configMapRef": {"name": "lookup-cluster"}}]
-    service = _compose()["services"]["serve"]
-    assert f"./settings/serve.toml:{_MOUNTED}:ro" in service["volumes"]
-    assert "settings/cluster.env" in service["env_file"]
-
-
 # Settings and commands
 
 
@@ -138,17 +115,6 @@ def test_settings_and_variables_are_complete(monkeypatch: pytest.MonkeyPatch) ->
     assert settings.serving.warnings == ()
 
 
-@pytest.mark.process
-def test_config_check_accepts_the_settings(tmp_path: Path) -> None:
-    """As docs/deploy.md has it, with a token that is there."""
-    (tmp_path / "token").write_text("s3cret\n", encoding="utf-8")
-    command = f"{sys.executable} -m lookup config check {_SETTINGS} --set serving.token_file={tmp_path}/token"
-
-    done = subprocess.run(command.split(), capture_output=True, text=True, check=False, env=_variables())
-
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_both_kits_start_the_same_commands() -> None:
     """Flags and folders of Compose are those of Kubernetes, and the commands know them."""
     in_pods = {name: container["args"] for name, container in _containers().items()}
@@ -156,14 +122,6 @@ def test_both_kits_start_the_same_commands() -> None:
     assert {name: service["command"] for name, service in _compose()["services"].items()} == in_pods
     assert vars(parsed(root_parser(), in_pods["collect"][1:]))["output"] == "/data/collected"
     assert vars(parsed(root_parser(), in_pods["serve"][1:]))["config"] == _MOUNTED
-
-
-def test_the_token_of_the_cluster_is_a_variable() -> None:
-    """The one that the commands read; Kubernetes adds none of its own."""
-    (token,) = _containers()["serve"]["env"]
-    assert token["name"] == "PULSAR_TOKEN"
-    # Variables that Kubernetes makes of a Service `lookup` would be settings that there are not.
-    assert _pod()["enableServiceLinks"] is False
 
 
 # Paths, ports, secrets
@@ -232,24 +190,6 @@ def test_addresses_of_the_cluster_may_be_reached() -> None:
     assert {*re.findall(r":(\d+)", " ".join(_variables().values()))} <= ports
 
 
-def test_containers_may_do_nothing_else() -> None:
-    """The user of the image, which is not root, without capabilities, and without a token of Kubernetes."""
-    (user,) = {line.split()[1] for line in (ROOT / "Dockerfile").read_text("utf-8").splitlines() if line[:5] == "USER "}
-    pod = _pod()
-
-    assert pod["automountServiceAccountToken"] is False
-    assert (str(pod["securityContext"]["runAsUser"]), str(pod["securityContext"]["fsGroup"])) == (user, user)
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    for container in pod["containers"]:
-        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-        assert container["resources"].keys() == {"requests", "limits"}
-        # A server that is held back answers too late.
-        assert container["resources"]["limits"].keys() == {"memory"}
-    for service in _compose()["services"].values():
-        assert service["user"] == f"{user}:{user}"
-        assert service["cap_drop"] == ["ALL"]
-
-
 def test_the_image_has_what_its_containers_run() -> None:
     """Compose builds the stage `live`, whose extras are those that both commands ask for."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -315,27 +255,6 @@ def test_the_timer_fails_only_if_moves_were_not_made(
 
     assert (ended, [words[0] for words in ran]) == (code, commands)
     assert len([*(tmp_path / "plans").iterdir()]) == kept
-
-
-def test_one_job_at_a_time_and_only_if_it_is_switched_on() -> None:
-    """It has the script, the variables and the volume of the server, runs on its node, and does nothing else."""
-    cron = _of_kind("CronJob")["spec"]
-    pod, server = cron["jobTemplate"]["spec"]["template"]["spec"], _pod()
-    (container,), serve = pod["containers"], _containers()["serve"]
-    volumes = {volume["name"]: volume for volume in pod["volumes"]}
-    (affinity,) = pod["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    (selected,) = _of_kind("NetworkPolicy")["spec"]["podSelector"]["matchExpressions"]
-
-    assert (cron["concurrencyPolicy"], cron["suspend"]) == ("Forbid", True)
-    assert cron["jobTemplate"]["spec"]["backoffLimit"] == 0
-    assert container["args"][1].endswith(f"/{_REBALANCE.name}")
-    assert volumes["script"]["configMap"]["name"] == "lookup-rebalance"
-    assert volumes["data"]["persistentVolumeClaim"]["claimName"] == "data-lookup-0"
-    assert affinity["labelSelector"] == _of_kind("StatefulSet")["spec"]["selector"]
-    assert _of_kind("CronJob")["metadata"]["labels"]["app.kubernetes.io/name"] in selected["values"]
-    assert pod["securityContext"] == server["securityContext"]
-    for key in ("image", "envFrom", "env", "securityContext"):
-        assert container[key] == serve[key]
 
 
 @pytest.mark.process

@@ -15,11 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.collect.observing import SourceTrouble
-from lookup.errors import InputError, SettingsError
-from lookup.serve.following import Follower
+from lookup.errors import InputError
 from lookup.serve.verifying import verify
-from lookup.settings import CollectSection
 from tests.processes import awaited
 from tests.serve.servers import JUMPING, Server, decide, read_table, settings_file, started, started_apart, view
 from tests.serve.statefile import PRELUDE, StateFile, connect
@@ -177,20 +174,6 @@ def test_lag_grows_while_the_topic_is_cut_and_only_then(tmp_path: Path, topic: S
 
     assert at_first < 1
     assert grown[0] < grown[1] < 10
-
-
-def test_topic_that_fails_in_several_ways_is_lost_once() -> None:
-    """Another reason why the topic cannot be read is no other loss: the time since the first one counts."""
-    follower = Follower("c1", CollectSection(service_url="pulsar://b:1"), connect)
-    for number, reason in enumerate(("refused", "no such host")):
-        follower._take(SourceTrouble("state", reason, number))
-    first = follower.trouble
-    follower._take(SourceTrouble("state", None, 2))
-    follower._take(SourceTrouble("state", "away", 3))
-
-    assert first is not None
-    assert first[0] == "refused"
-    assert follower.losses == 2
 
 
 def test_owners_that_are_too_old_are_not_decided_on(tmp_path: Path, topic: StateFile) -> None:
@@ -364,26 +347,6 @@ def test_collector_cannot_change_while_the_server_runs(server: Server, tmp_path:
 
     awaited(lambda: [line for line in server.said if "collect: cannot change" in line])
     assert chosen(server)["broker"] == "b3:8080"
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ('service_url = "http://b:1"', "collect.service_url"),
-        ('service_url = "pulsar://me:pw@b:1"', "collect.service_url"),
-        ("wait_s = 3", "service_url, admin, or both"),
-        ('service_url = "pulsar://b:1"\ntls_key = "k"', "tls_cert and tls_key"),
-    ],
-)
-def test_wrong_connection_is_refused(tmp_path: Path, text: str, place: str) -> None:
-    """A collector that cannot connect as it is written is named, without the password."""
-    with (
-        pytest.raises(SettingsError, match=place) as refused,
-        started(settings_file(tmp_path, f"[collect]\n{text}", _GROUPS)),
-    ):
-        pass
-
-    assert "pw" not in str(refused.value)
 
 
 def test_clock_that_jumps_stops_no_owners(tmp_path: Path, topic: StateFile) -> None:

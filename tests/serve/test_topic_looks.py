@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,10 +14,9 @@ import pytest
 from lookup.errors import ConflictError, StateError
 from lookup.serve.topics import ServedTopics
 from lookup.settings import ServingFile
-from lookup.topics.catalog import Catalog
-from lookup.topics.listing import ListRequest, TopicLister, topics_hash
+from lookup.topics.listing import ListRequest, topics_hash
 from lookup.topics.listing.rest import LABELS, DeleteNamespace, GetPairs, SetPairs
-from tests.processes import PATIENCE_S, awaited
+from tests.processes import PATIENCE_S
 
 Serve = Callable[[Callable[[ServedTopics], Coroutine[Any, Any, None]]], None]
 
@@ -221,38 +220,3 @@ def test_lists_and_decisions_do_not_wait_for_a_comparison(
 
     serve(test)
     assert threading.main_thread().name not in _Name.threads
-
-
-@pytest.mark.parametrize(
-    ("owner", "step"), [(Catalog, "__init__"), (TopicLister, "__init__"), (TopicLister, "__enter__")]
-)
-def test_what_was_opened_is_closed_if_the_beginning_fails(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, step: str
-) -> None:
-    """The connections to the catalog's file, and the threads."""
-    opened: list[Path] = []
-
-    def fail(*_: object, **__: object) -> None:
-        opened.extend(_files_below(tmp_path))
-        raise StateError("on purpose")
-
-    async def test(_: ServedTopics) -> None:
-        raise AssertionError("it has begun")
-
-    monkeypatch.setattr(owner, step, fail)
-    with pytest.raises(StateError, match="on purpose"):
-        serve(test)
-
-    assert opened
-    assert _files_below(tmp_path) == []
-    awaited(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith(("questions", "writes"))])
-
-
-def _files_below(folder: Path) -> list[Path]:
-    """Return the files of a folder that this process has open."""
-    paths = []
-    for descriptor in Path("/proc/self/fd").iterdir():
-        # The one that lists them is closed by now.
-        with suppress(OSError):
-            paths.append(descriptor.readlink())
-    return [path for path in paths if path.is_relative_to(folder)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import time
 from collections.abc import Iterator
@@ -14,29 +13,21 @@ from typing import Any
 
 import pytest
 
-from lookup.serve.topics import ServedTopics
-from lookup.settings import ServingFile, load_serving
-from lookup.topics.catalog import Catalog, SqliteStorage
-from lookup.topics.listing import ListRequest, topics_hash
+from lookup.topics.listing import topics_hash
 from tests.processes import awaited
 from tests.serve.restcluster import RestCluster, rest_cluster
-from tests.serve.servers import Server, settings_file, started, started_apart
-from tests.topics.catalogs import lock_timeout_s, locked
+from tests.serve.servers import Server, settings_file, started
+from tests.topics.catalogs import locked
 from tests.topics.plugins import lister_plugin
 
 NS = "public/default"
 HERE = f"persistent://{NS}/"
-#: A lister that answers a part, fails, or asks twice and takes its time.
+#: A lister that answers a part, fails, or takes its time.
 LISTERS = lister_plugin(
     ["created", "deleted", "properties"],
     odd="""
         if properties.get("do") == "fail":
             raise RuntimeError("on purpose")
-        if properties.get("do") == "twice":
-            before = catalog.with_properties(namespace, mode, {"team": "x"})
-            Path(__file__).with_name("asked").touch()
-            time.sleep(0.5)
-            return Listing(before + catalog.with_properties(namespace, mode, {"team": "x"}))
         names = catalog.topics(namespace, mode)
         if properties.get("do") == "wait":
             Path(__file__).with_name("asked").touch()
@@ -234,16 +225,6 @@ def test_catalog_follows_the_cluster(server: Server, cluster: RestCluster) -> No
     assert listed(server, selector="of") == "c-partition-0"
 
 
-def test_topic_beside_one_with_a_partition_s_name_has_labels_of_its_own(server: Server, cluster: RestCluster) -> None:
-    """Set on the one they are not the other's, also if that comes later."""
-    cluster.topics[NS] += [f"{HERE}o", f"{HERE}o-partition-0"]
-    assert admin(server, "POST", f"topics/{NS}/o/custom-labels", {"labels": {"env": "prod"}}) == 204
-    cluster.topics[NS] += [f"{HERE}o-partition-1"]
-
-    assert admin(server, "GET", f"topics/{NS}/o-partition-1/custom-labels") == {}
-    assert listed(server, selector="env=prod") == "o"
-
-
 def test_new_names_are_known_at_once(tmp_path: Path, cluster: RestCluster) -> None:
     """A topic or namespace that was created since the last look is looked for when it is asked for."""
     with started(settings_of(tmp_path, cluster, every_s=3000.0, stale_s=3600.0)) as server:
@@ -316,15 +297,6 @@ def test_wrong_address_takes_no_labels_away(settings: Path, cluster: RestCluster
         awaited(lambda: listed(server, selector="env=prod") == "a")
 
 
-def test_labels_outlive_the_server(settings: Path) -> None:
-    """They are in the catalog's file, also if the server is killed."""
-    with started_apart(settings) as server:
-        assert admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}}) == 204
-        server.signal(signal.SIGKILL)
-    with started(settings) as server:
-        assert listed(server, selector="env=prod") == "a"
-
-
 def test_part_of_a_list_and_a_lister_that_fails_are_errors(tmp_path: Path, cluster: RestCluster) -> None:
     """Neither is a shorter list."""
     with started(settings_of(tmp_path, cluster, "odd")) as server:
@@ -332,18 +304,6 @@ def test_part_of_a_list_and_a_lister_that_fails_are_errors(tmp_path: Path, clust
         for does, status, reason in (("part", 503, "only a part"), ("fail", 500, "on purpose")):
             answer = listed(server, properties={"do": does})
             assert (answer[0], reason in answer[1]) == (status, True)
-
-
-def test_catalog_without_a_cluster_is_served(tmp_path: Path) -> None:
-    """It then has what commands put into its file, also while the server runs."""
-    catalog = Catalog(SqliteStorage(tmp_path / "topics.db"))
-    catalog.create_namespace(NS)
-    catalog.create(f"{HERE}a")
-    with started(settings_file(tmp_path, '[topics]\ncatalog = "topics.db"\n', policies="")) as server:
-        assert listed(server) == "a"
-        catalog.create(f"{HERE}b")
-        assert listed(server) == "a b"
-    catalog.close()
 
 
 def test_what_is_asked_does_not_wait_with_a_write(tmp_path: Path, cluster: RestCluster) -> None:
@@ -365,42 +325,11 @@ def test_what_is_asked_does_not_wait_with_a_write(tmp_path: Path, cluster: RestC
         assert listed(server, properties={"team": "x"}) == "a"
 
 
-def test_list_is_of_one_revision(tmp_path: Path, cluster: RestCluster) -> None:
-    """A write that comes while a lister asks the catalog several questions waits for the last one."""
-    with started(settings_of(tmp_path, cluster, "odd")) as server, ThreadPoolExecutor(1) as pool:
-        listing = pool.submit(listed, server, properties={"do": "twice"})
-        awaited((tmp_path / "asked").exists)
-        assert admin(server, "PUT", f"persistent/{NS}/a/properties", {"team": "x"}) == 204
-        assert listing.result() == ""
-        assert listed(server, properties={"do": "twice"}) == "a"
-
-
-def test_server_waits_for_a_lock_as_long_as_it_is_set(tmp_path: Path) -> None:
-    """`lock_timeout_s` is what SQLite waits."""
-    section = {"catalog": str(tmp_path / "topics.db"), "lock_timeout_s": 0.25}
-    settings = ServingFile.model_validate({"serving": {"cluster": "c1", "record": "record"}, "topics": section})
-
-    async def waited() -> float:
-        async with ServedTopics(settings, None, print) as topics:
-            return lock_timeout_s(topics._catalog)
-
-    assert asyncio.run(waited()) == 0.25
-
-
 def test_server_without_topics_says_so(tmp_path: Path) -> None:
     """A broker that asks it for a list gets an error."""
     with started(settings_file(tmp_path, policies="")) as server:
         status, said = listed(server)
         assert (status, "[topics]" in said) == (404, True)
-
-
-def test_token_is_asked_for(tmp_path: Path, cluster: RestCluster) -> None:
-    """Lists and labels are for those who have it."""
-    (tmp_path / "token").write_text("open-sesame")
-    with started(settings_of(tmp_path, cluster, more='token_file = "token"\n')) as server:
-        assert listed(server)[0] == 401
-        assert server.ask("GET", f"/labels/{NS}")[0] == 401
-        assert server.ask("GET", f"/labels/{NS}", None, {"Authorization": "Bearer open-sesame"}) == (200, {})
 
 
 def test_topics_cannot_change_while_the_server_runs(settings: Path, server: Server) -> None:
@@ -486,19 +415,8 @@ def test_end_does_not_wait_for_a_cluster_that_hangs(
             assert server.stop() == 0
 
 
-def test_list_does_not_wait_with_a_write(tmp_path: Path, cluster: RestCluster) -> None:
-    """A label, or a change of the cluster, that another process keeps from being written holds up no list."""
-    with started(settings_of(tmp_path, cluster, lock_s=3600.0)) as server, ThreadPoolExecutor(1) as pool:
-        awaited(lambda: listed(server) == "a b c-partition-0")
-        with locked(tmp_path / "topics.db"):
-            label = pool.submit(admin, server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
-            # Also when topics are to be read again, as long as they are the same.
-            ends = time.monotonic() + 2.0
-            while time.monotonic() < ends:
-                assert listed(server) == "a b c-partition-0"
-            assert admin(server, "GET", f"topics/{NS}/a/custom-labels") == {}
-            assert not label.done()
-        assert label.result() == 204
+def test_list_does_not_wait_with_a_change_of_the_cluster(tmp_path: Path, cluster: RestCluster) -> None:
+    """One that another process keeps from being written holds up no list."""
     with started(settings_of(tmp_path, cluster, lock_s=3600.0, stale_s=3600.0)) as server:
         awaited(lambda: listed(server) == "a b c-partition-0")
         with locked(tmp_path / "topics.db"):
@@ -524,26 +442,3 @@ def test_lister_sees_one_revision(tmp_path: Path, cluster: RestCluster) -> None:
 
         assert waiting.result() == "a b c-partition-0"
         awaited(lambda: listed(server) == "a")
-
-
-def test_look_asks_for_its_namespace_only(
-    settings: Path, cluster: RestCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With twenty thousand namespaces a round would else sort them as often as there are namespaces."""
-
-    class Source:
-        def namespaces(self) -> list[str]:
-            return []
-
-        def topics(self, namespace: str) -> list[str]:
-            return cluster.topics[namespace]
-
-    def refused(_: Catalog) -> None:
-        raise AssertionError("all namespaces were asked for")
-
-    async def look() -> str:
-        async with ServedTopics(load_serving(str(settings)), Source(), print) as served:
-            monkeypatch.setattr(Catalog, "namespaces", refused)
-            return await served.listed(ListRequest(NS))
-
-    assert f'"{HERE}a"' in asyncio.run(look())

@@ -13,7 +13,7 @@ from lookup.topics.catalog.naming import without_partition
 
 __all__ = [
     "NAMESPACE", "STORAGES", "MakeStorage", "entries", "everything", "filled", "heard", "in_file", "index",
-    "lock_timeout_s", "locked", "parts", "rebuilt", "temporary", "topic",
+    "locked", "parts", "rebuilt", "temporary", "topic",
 ]  # fmt: skip
 
 NAMESPACE = "t/ns"
@@ -47,13 +47,6 @@ def locked(path: Path) -> Iterator[None]:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
-
-
-def lock_timeout_s(catalog: Catalog) -> float:
-    """Return how long the writes of a catalog in a file wait for other processes, as SQLite has it."""
-    assert isinstance(catalog._storage, SqliteStorage)
-    milliseconds: int = catalog._storage._write("PRAGMA busy_timeout").fetchone()[0]
-    return milliseconds / 1000
 
 
 def filled(storage: SqliteStorage | None = None) -> Catalog:

@@ -1,4 +1,4 @@
-"""A lister that does as a test says, misbehaviour included, and notes when it is opened and closed."""
+"""A lister that does as a test says, misbehaviour included."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
 
-__all__ = ["Broken", "Listed", "Recording", "Scripted"]
+__all__ = ["Broken", "Listed", "Scripted"]
 
 
 @dataclass(frozen=True)
@@ -25,30 +25,6 @@ class Scripted(Lister):
         """Call the function."""
         found: Listing = self.answer(namespace)
         return found
-
-
-@dataclass(frozen=True)
-class Recording(Lister):
-    """Answer with nothing, or with a part of it, and note what is called."""
-
-    name: ClassVar[str] = "recording"
-    interests: ClassVar[frozenset[EventKind]] = frozenset({"created"})
-
-    calls: list[str] = field(default_factory=list)
-    partial: bool = False
-
-    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
-        """Note the call."""
-        self.calls.append("list_topics")
-        return Listing((), self.partial)
-
-    def initialize(self, catalog: CatalogView) -> None:
-        """Note the call."""
-        self.calls.append("initialize")
-
-    def close(self) -> None:
-        """Note the call."""
-        self.calls.append("close")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ class {title}(Lister):
 
     name: ClassVar[str] = "{name}"
     interests: ClassVar[frozenset[str]] = frozenset({interests})
-    partial: bool = False
 
     def list_topics(self, namespace, mode, properties, catalog):
         """List topics."""
@@ -44,7 +43,7 @@ def lister_plugin(interests: Iterable[str] = (), **bodies: str) -> str:
 
     Args:
         interests: kinds of events beside `created` and `deleted`, of all of its listers.
-        bodies: by the lister's name what stands in `list_topics`; `self.partial` is a parameter that is false.
+        bodies: by the lister's name what stands in `list_topics`.
     """
     kinds = {"created", "deleted", *interests}
     classes = [

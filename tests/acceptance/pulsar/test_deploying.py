@@ -21,7 +21,6 @@ from pathlib import Path
 from socket import socket
 from typing import Any
 
-import kubernetes_validate
 import pulsar
 import pytest
 import yaml
@@ -111,15 +110,6 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
         config["scrape_configs"][0]["static_configs"] = [{"targets": [f"127.0.0.1:{server.port}"]}]
         with _prometheus(folder, config) as prometheus:
             yield server, prometheus
-
-
-def test_promtool_accepts_the_rules() -> None:
-    """All of them, as the program says that Prometheus is checked with."""
-    command = [_program("ensure-prometheus.sh") / "promtool", "check", "rules", _RULES]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert done.returncode == 0, done.stderr
-    assert f"{_RULES.read_text().count('- alert:')} rules found" in done.stdout
 
 
 def test_prometheus_scrapes_the_server_with_the_token(watched: tuple[Server, Prometheus]) -> None:
@@ -239,18 +229,6 @@ def _named(manifests: list[dict[str, Any]], kind: str, beginning: str) -> dict[s
         each for each in manifests if each["kind"] == kind and each["metadata"]["name"].startswith(beginning)
     )
     return manifest
-
-
-def test_kustomize_renders_the_base() -> None:
-    """With the settings in it, under names that change with their content, which the pod refers to."""
-    manifests = _built(_DEPLOY / "kubernetes")
-    settings = _named(manifests, "ConfigMap", "lookup-settings-")
-    volumes = _named(manifests, "StatefulSet", "lookup")["spec"]["template"]["spec"]["volumes"]
-
-    assert settings["data"]["serve.toml"] == (_DEPLOY / "settings" / "serve.toml").read_text(encoding="utf-8")
-    assert settings["metadata"]["name"] in [volume.get("configMap", {}).get("name") for volume in volumes]
-    for manifest in manifests:
-        kubernetes_validate.validate(manifest, "1.37", strict=True)
 
 
 def test_a_folder_of_ones_own_changes_what_the_page_says(tmp_path: Path) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lookup.errors import ArgumentError, ConflictError, InvalidNameError, NotFoundError, PulsarLookupError, StateError
-from lookup.model.catalog import CatalogView, Equals, Exists, In, TopicEntry, TopicEvent
+from lookup.model.catalog import Equals, TopicEntry, TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import without_system_topics
 from lookup.topics.catalog.pairs import MAX_LENGTH, MAX_PAIRS
@@ -47,13 +46,6 @@ def _labels(catalog: Catalog, *names: str) -> list[dict[str, str]]:
     return [dict(entry.labels) for name in names if (entry := catalog.entry(topic(name))) is not None]
 
 
-def test_a_catalog_is_a_view(catalog: Catalog) -> None:
-    """What listers are handed is the catalog itself."""
-    view: CatalogView = catalog
-
-    assert view.namespaces() == [NAMESPACE]
-
-
 def test_topics_are_sorted_with_partitions_and_system_topics(catalog: Catalog) -> None:
     """A listing of the catalog hides nothing: that is a lister's business."""
     names = [topic("__change_events"), topic("p-partition-0"), topic("p-partition-1"), topic("q")]
@@ -63,47 +55,12 @@ def test_topics_are_sorted_with_partitions_and_system_topics(catalog: Catalog) -
     assert list(catalog.topics(NAMESPACE, "all")) == [topic("n", "non-persistent"), *names]
 
 
-def test_topics_follow_changes_after_the_first_listing(catalog: Catalog) -> None:
-    """The sorted list that a catalog remembers is kept in step."""
-    catalog.topics(NAMESPACE)
-    catalog.create(topic("a"))
-    catalog.delete(topic("q"))
-
-    assert list(catalog.topics(NAMESPACE)) == sorted(catalog.topics(NAMESPACE))
-    assert topic("a") in catalog.topics(NAMESPACE)
-    assert topic("q") not in catalog.topics(NAMESPACE)
-
-
-def test_a_listing_does_not_change_with_the_catalog(catalog: Catalog) -> None:
-    """A list that was returned stays as it was."""
-    before = catalog.topics(NAMESPACE)
-    seen = list(before)
-    catalog.delete(topic("q"))
-
-    assert list(before) == seen
-
-
 def test_selectors_read_labels_and_filters_read_properties(catalog: Catalog) -> None:
     """The two maps have two purposes and never mix."""
     catalog.set_properties(topic("q"), {"env": "prod"})
 
     assert list(catalog.selected(NAMESPACE, (Equals("env", "test"),))) == [topic("q")]
     assert list(catalog.with_properties(NAMESPACE, "persistent", {"env": "prod"})) == [topic("q")]
-
-
-@pytest.mark.parametrize(
-    ("selector", "locals_"),
-    [
-        ((Equals("env", "prod"), Equals("tier", "a")), ["p-partition-0", "p-partition-1"]),
-        ((In("env", ("test", "none")),), ["q"]),
-        ((Exists("tier"),), ["p-partition-0", "p-partition-1"]),
-        ((Exists("env"), In("tier", ("b",))), []),
-        ((Equals("nothing", "prod"),), []),
-    ],
-)
-def test_selectors_are_joined_by_and(catalog: Catalog, selector: Any, locals_: list[str]) -> None:
-    """Equalities, lists of values and existence come from the same index."""
-    assert list(catalog.selected(NAMESPACE, selector)) == [topic(name) for name in locals_]
 
 
 def test_a_selector_without_conditions_is_refused(catalog: Catalog) -> None:

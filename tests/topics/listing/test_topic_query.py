@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookup.errors import ArgumentError, NotFoundError, PatternError
 from lookup.model.catalog import Equals
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import ListRequest, TopicLister, TopicQuery, topics_hash
 from lookup_policies.listers import Default, Indexed
-from tests.topics.catalogs import filled
 
 
 def topic(local: str, namespace: str = "t/n", domain: str = "persistent") -> str:
@@ -77,22 +74,6 @@ def test_a_query_keeps_the_properties_it_was_made_with() -> None:
     assert query.properties == {"a": "1"}
     with pytest.raises(TypeError):
         query.properties["a"] = "3"  # type: ignore[index]  # which is the point
-
-
-@pytest.mark.parametrize(
-    ("wrong", "error", "said"),
-    [
-        ({"pattern": "(?=a)"}, PatternError, "lookaround"),
-        ({"mode": "some"}, ArgumentError, "there is no mode 'some'"),
-        ({"namespace": "t/none"}, NotFoundError, "t/none"),
-    ],
-)
-def test_a_query_that_cannot_be_answered_is_refused(
-    wrong: Mapping[str, Any], error: type[Exception], said: str
-) -> None:
-    """In words that name what is wrong with it."""
-    with pytest.raises(error, match=said):
-        TopicLister(Default(), filled()).answer(TopicQuery(**{"namespace": "t/ns", **wrong}))
 
 
 def _labelled() -> Catalog:
