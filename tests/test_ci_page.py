@@ -9,14 +9,9 @@ from pathlib import Path
 import pytest
 
 from lookup.cli import main
+from tests.pages import block, page
 
-_PAGE = (Path(__file__).parents[1] / "docs" / "ci.md").read_text(encoding="utf-8")
-
-
-def _block(before: str, language: str) -> str:
-    block = re.search(rf"```{language}\n(.*?)^```", _PAGE[_PAGE.index(before) :], re.MULTILINE | re.DOTALL)
-    assert block is not None
-    return block[1]
+_PAGE = page("docs/ci.md")
 
 
 def _commands(workflow: str) -> list[list[str]]:
@@ -28,11 +23,11 @@ def _commands(workflow: str) -> list[list[str]]:
 def test_the_workflow_of_the_page_judges_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run of the main branch, then a change of the policies, which is judged and leaves what later steps read."""
     monkeypatch.chdir(tmp_path)
-    Path("evaluation.toml").write_text(_block("<!-- file: evaluation.toml -->", "toml"), encoding="utf-8")
-    Path("budget.toml").write_text(_block("<!-- file: budget.toml -->", "toml"), encoding="utf-8")
+    Path("evaluation.toml").write_text(block(_PAGE, "<!-- file: evaluation.toml -->", "toml"), encoding="utf-8")
+    Path("budget.toml").write_text(block(_PAGE, "<!-- file: budget.toml -->", "toml"), encoding="utf-8")
     (generate,) = re.findall(r"^\$ lookup (generate .*)$", _PAGE, re.MULTILINE)
     assert main(generate.split()) == 0
-    on_main, on_change = _commands(_block("<!-- compared by tests/test_ci_page.py -->", "yaml"))
+    on_main, on_change = _commands(block(_PAGE, "<!-- compared by tests/test_ci_page.py -->", "yaml"))
 
     assert main(on_main) == 0
     Path("report").rename("main")

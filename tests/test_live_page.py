@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +10,10 @@ from pathlib import Path
 import pytest
 
 from lookup.cli import main
+from tests.pages import page, shown
 from tests.processes import awaited
 
-_PAGE = (Path(__file__).parents[1] / "docs" / "live.md").read_text(encoding="utf-8")
-
-
-def _typed(command: str, end: str) -> str:
-    """Return the lines between a command of the page and what ends them."""
-    found = re.search(rf"^\$ {re.escape(command)}\n(.*?)^{re.escape(end)}", _PAGE, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+_PAGE = page("docs/live.md")
 
 
 def _checked(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
@@ -31,7 +24,7 @@ def _checked(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[
 def test_the_evaluation_needs_nothing_but_what_ships(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its policies are found from any folder."""
     path = tmp_path / "evaluation.toml"
-    path.write_text(_typed("cat evaluation.toml", "$ "))
+    path.write_text(shown(_PAGE, "cat evaluation.toml", "$ "))
 
     assert _checked(path, capsys) == (0, [])
 
@@ -43,7 +36,7 @@ def test_the_commands_start_a_server_and_let_it_load_its_settings_again(tmp_path
     token, serve, signal = (
         next(line for line in commands if line.startswith(start)) for start in ("head -c", "lookup serve", "kill -HUP")
     )
-    settings = _typed("cat serving.toml", "$ ").replace("10.0.0.9", "127.0.0.1") + "port = 0\n"
+    settings = shown(_PAGE, "cat serving.toml", "$ ").replace("10.0.0.9", "127.0.0.1") + "port = 0\n"
     (tmp_path / "serving.toml").write_text(settings)
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     log = tmp_path / "log"
@@ -56,7 +49,7 @@ def test_the_commands_start_a_server_and_let_it_load_its_settings_again(tmp_path
     typed(serve)
     try:
         awaited(lambda: "serving no policy" in log.read_text(), "a server that listens")
-        (tmp_path / "serving.toml").write_text(settings + _typed("cat >>serving.toml <<'.'", "."))
+        (tmp_path / "serving.toml").write_text(settings + shown(_PAGE, "cat >>serving.toml <<'.'", "."))
         typed(signal)
         awaited(lambda: "the settings were loaded again" in log.read_text(), "settings that are loaded again")
     finally:

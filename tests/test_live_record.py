@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -14,24 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lookup.cli import main
+from tests.pages import ROOT, block, cells, page, shown
 
-_ROOT = Path(__file__).parent.parent
-_PAGE = (_ROOT / "docs" / "live-record.md").read_text(encoding="utf-8")
-_RECORD = _ROOT / "tests" / "assets" / "live-4.2.4"
+_PAGE = page("docs/live-record.md")
+_RECORD = ROOT / "tests" / "assets" / "live-4.2.4"
 _MOST_BYTES = 300_000
-
-
-def _shown(command: str) -> str:
-    """Return what the page shows below a command."""
-    shown = re.search(rf"^\$ {re.escape(command)}[^\n]*\n(.*?)^```", _PAGE, re.MULTILINE | re.DOTALL)
-    assert shown is not None
-    return shown[1].rstrip()
-
-
-def _cells(head: str) -> list[list[str]]:
-    """Return the cells of the page's table whose head begins with a text, without its head."""
-    lines = _PAGE[_PAGE.index(f"| {head}") :].split("\n\n", maxsplit=1)[0].splitlines()
-    return [[cell.strip(" *`") for cell in line.strip("| ").split("|")] for line in lines[2:]]
 
 
 def _run(*words: str) -> tuple[int, str]:
@@ -45,7 +30,7 @@ def test_record_is_small_and_as_the_page_counts_it() -> None:
     rows = {path.parent.name: pq.ParquetFile(path).metadata.num_rows for path in _RECORD.rglob("*.parquet")}
 
     assert sum(path.stat().st_size for path in _RECORD.rglob("*") if path.is_file()) <= _MOST_BYTES
-    assert {cells[0]: int(cells[1].replace(",", "")) for cells in _cells("table")} == rows
+    assert {row[0]: int(row[1].replace(",", "")) for row in cells(_PAGE, "table")} == rows
     assert rows == json.loads((_RECORD / "about.json").read_text(encoding="utf-8"))["rows"]
 
 
@@ -60,16 +45,16 @@ def test_page_counts_what_was_done() -> None:
 
 def test_every_decision_of_the_record_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     """`lookup verify` prints what the page shows: all decisions agree."""
-    monkeypatch.chdir(_ROOT)
+    monkeypatch.chdir(ROOT)
 
-    assert _run("verify", "tests/assets/live-4.2.4") == (0, _shown("lookup verify") + "\n")
+    assert _run("verify", "tests/assets/live-4.2.4") == (0, shown(_PAGE, "lookup verify"))
 
 
 @pytest.fixture(scope="module")
 def evaluated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, dict[str, Any]]:
     """Evaluate the shipped settings as the page does; return exit code, output and summary."""
     folder = tmp_path_factory.mktemp("live") / "report"
-    settings = _ROOT / "configs" / "live-evaluation.toml"
+    settings = ROOT / "configs" / "live-evaluation.toml"
     code, printed = _run("evaluate", str(settings), "--output", str(folder))
     return (
         code,
@@ -83,7 +68,7 @@ def test_page_shows_what_the_evaluation_prints(evaluated: tuple[int, str, dict[s
     """Every line of the comparison on the page is one of a fresh run, which ends with the exit code that it names."""
     code, printed, _ = evaluated
 
-    assert _shown("lookup evaluate") in printed
+    assert shown(_PAGE, "lookup evaluate").rstrip() in printed
     assert f"exit code is {code}" in _PAGE
 
 
@@ -92,7 +77,7 @@ def test_page_quotes_the_fidelity(evaluated: tuple[int, str, dict[str, Any]]) ->
     """Logged figures and ranges of the replay on the page are those of the run."""
     rows = {(row["metric"], row["key"]): row for row in evaluated[2]["figures"] if "logged" in row}
 
-    quoted = _cells("figure of the policy that")
+    quoted = cells(_PAGE, "figure of the policy that")
     assert len(quoted) >= 3
     for name, logged, low, high in quoted:
         metric, _, key = name.rstrip("]").partition("[")
@@ -105,7 +90,7 @@ def test_page_quotes_the_differences(evaluated: tuple[int, str, dict[str, Any]])
     """Differences from the policy that ran and their intervals on the page are those of the run."""
     verdicts = {(row["policy"], row["metric"], row["key"]): row for row in evaluated[2]["figures"] if "verdict" in row}
 
-    for policy, match, balance in _cells("against"):
+    for policy, match, balance in cells(_PAGE, "against"):
         for text, (metric, key) in ((match, ("match_ratio", "rack")), (balance, ("imbalance_max_mean", None))):
             row = verdicts[policy, metric, key]
             change, low, high = (row[name] for name in ("change", "change_low", "change_high"))
@@ -114,11 +99,10 @@ def test_page_quotes_the_differences(evaluated: tuple[int, str, dict[str, Any]])
 
 def test_estimate_on_the_page_is_what_its_code_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     """The off-policy estimate runs as it stands on the page, and prints what the page shows."""
-    monkeypatch.chdir(_ROOT)
-    block = re.search(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", _PAGE, re.MULTILINE | re.DOTALL)
-    assert block is not None
+    monkeypatch.chdir(ROOT)
+    code = block(_PAGE, "```python")
 
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(block[1], "docs/live-record.md", "exec"), {"__name__": "page"})
+        exec(compile(code, "docs/live-record.md", "exec"), {"__name__": "page"})
 
-    assert printed.getvalue() == block[2]
+    assert printed.getvalue() == block(_PAGE, f"{code}```\n", "text")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from lookup.cli import main
+from tests.pages import ROOT, block, page
 
-_ROOT = Path(__file__).parent.parent
-_README = (_ROOT / "README.md").read_text(encoding="utf-8")
-_CONFIG = str(_ROOT / "configs" / "evaluation.toml")
+_README = page("README.md")
+_CONFIG = str(ROOT / "configs" / "evaluation.toml")
 _INPUTS = ("lookups", "brokers", "loads", "bundles", "ownership")
 
 
@@ -38,11 +37,7 @@ def test_the_comparison_in_the_readme_is_that_of_the_demo(
     code = main(["evaluate", _CONFIG, "--output", str(tmp_path / "report"), *_flags(sample)])
     captured = capsys.readouterr()
     printed = captured.out.replace(str(tmp_path / "report"), "report").splitlines()
-    block = re.search(
-        r"<!-- compared by tests/test_readme.py -->\n\n```text\n(.*?)^```", _README, re.MULTILINE | re.DOTALL
-    )
 
     assert code == 0, captured.err
-    assert block is not None
-    shown = block[1].splitlines()
+    shown = block(_README, "<!-- compared by tests/test_readme.py -->").splitlines()
     assert shown == [line for line in printed if line in shown]

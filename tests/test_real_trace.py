@@ -26,14 +26,14 @@ import lookup
 from lookup.cli import main
 from lookup.errors import PulsarLookupError
 from lookup.logs.jobs import InProcess
+from tests.pages import ROOT, block, cells, page, shown
 
 IntArray = NDArray[np.int64]
 
 pytestmark = pytest.mark.spark
 
-_ROOT = Path(__file__).parent.parent
-_PAGE = (_ROOT / "docs" / "real-trace.md").read_text(encoding="utf-8")
-_EVALUATION = _ROOT / "configs" / "nasa-evaluation.toml"
+_PAGE = page("docs/real-trace.md")
+_EVALUATION = ROOT / "configs" / "nasa-evaluation.toml"
 #: What the table over `session_s` is of.
 _INCUMBENT = (
     "{name = 'least-used', filters = ['load-manager-class', 'max-topics', 'version', 'anti-affinity', 'isolation'], "
@@ -101,9 +101,7 @@ def tables(source: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     """Ingest the trace as the page does."""
     output = tmp_path_factory.mktemp("nasa") / "tables"
 
-    assert (
-        main(["ingest", str(source), "--mapping", str(_ROOT / "configs" / "nasa.toml"), "--output", str(output)]) == 0
-    )
+    assert main(["ingest", str(source), "--mapping", str(ROOT / "configs" / "nasa.toml"), "--output", str(output)]) == 0
     return output
 
 
@@ -126,14 +124,6 @@ def _evaluate(tables: Path, *settings: str) -> Results:
     return Results(text.replace(str(folder), "nasa-report"), folder)
 
 
-def _block(language: str, text: str) -> str:
-    """Return the block of the page that contains a text."""
-    (block,) = (
-        body for body in re.findall(rf"^```{language}\n(.*?)^```", _PAGE, re.MULTILINE | re.DOTALL) if text in body
-    )
-    return str(block)
-
-
 def _rows(tables: Path, table: str) -> pa.Table:
     files = sorted((tables / table).rglob("*.parquet"))
     return pa.concat_tables(pq.ParquetFile(path).read() for path in files)
@@ -142,12 +132,6 @@ def _rows(tables: Path, table: str) -> pa.Table:
 def _requests(source: Path) -> list[dict[str, str]]:
     with source.open(encoding="latin-1", newline="") as lines:
         return list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-def _cells(text: str, first: str) -> list[list[str]]:
-    """Return the cells of the table whose head begins with a text, without its head."""
-    lines = text[text.index(f"| {first}") :].split("\n\n", maxsplit=1)[0].splitlines()
-    return [[cell.strip(" *`") for cell in line.strip("| ").split("|")] for line in lines if line.startswith("|")][2:]
 
 
 # Ingest
@@ -179,15 +163,12 @@ def test_nothing_is_found_in_the_shipped_settings(evaluated: Results) -> None:
 
 def test_the_page_shows_what_is_printed(evaluated: Results) -> None:
     """Every line of the comparison on the page is one of a fresh run."""
-    shown = re.search(r"^\$ lookup evaluate [^\n]*\n(.*?)^```", _PAGE, re.MULTILINE | re.DOTALL)
-
-    assert shown is not None
-    assert shown[1].rstrip() in evaluated.printed
+    assert shown(_PAGE, "lookup evaluate ").rstrip() in evaluated.printed
 
 
 def test_the_reading_quotes_the_table(evaluated: Results) -> None:
     """The three figures of each policy that the page reads are those of the run."""
-    quoted = {row[0]: row[1:4] for row in _cells(_PAGE, "policy") if row[0].replace("-", "").isalpha()}
+    quoted = {row[0]: row[1:4] for row in cells(_PAGE, "policy") if row[0].replace("-", "").isalpha()}
     metrics = (("match_ratio", "rack", "{:.3f}"), ("imbalance_max_mean", None, "{:.2f}"))
 
     assert len(quoted) == 8
@@ -240,7 +221,7 @@ def test_without_a_shedder_only_bundles_of_a_lost_broker_move(evaluated: Results
 
 def test_the_page_says_how_many_bundles_a_restart_takes(evaluated: Results) -> None:
     """The means over replicates are those of OWNERS; of a hash the first restart takes one bundle in eight."""
-    quoted = {row[0]: row[1:] for row in _cells(_PAGE, "bundles at the restart")}
+    quoted = {row[0]: row[1:] for row in cells(_PAGE, "bundles at the restart")}
     taken = {policy: _taken(evaluated.owners, policy) for policy in quoted}
 
     assert quoted == {policy: [f"{mean:.1f}" for mean in counts.mean(axis=0)] for policy, counts in taken.items()}
@@ -299,7 +280,7 @@ def _matched(requests: list[dict[str, str]], owners: dict[int, list[tuple[int, s
 def test_a_longer_memory_of_load_spares_moves(tables: Path) -> None:
     """The page's table over `session_s` is that of a run with `least-used` alone."""
     columns = ("imbalance_max_mean", "moves", "redundant_moves", "moved_weight")
-    quoted = {row[0]: [float(cell) for cell in row[1:]] for row in _cells(_PAGE, "`session_s`")}
+    quoted = {row[0]: [float(cell) for cell in row[1:]] for row in cells(_PAGE, "`session_s`")}
 
     assert list(quoted) == ["60", "300", "900", "3600"]
     for seconds, figures in quoted.items():
@@ -310,7 +291,7 @@ def test_a_longer_memory_of_load_spares_moves(tables: Path) -> None:
 @pytest.mark.thorough
 def test_half_a_day_is_too_short_to_choose_settings_by(tables: Path, tmp_path: Path) -> None:
     """The page's search is refused, and with smaller blocks it ends in the sentence that the page shows."""
-    search = tomllib.loads(_block("toml", "[tune]"))
+    search = tomllib.loads(block(_PAGE, "```toml\n# tune.toml"))
     search["tune"]["evaluation"] = str(_EVALUATION)
     refused, kept = (
         line for line in _PAGE.splitlines() if line.startswith(("error: the log is", "Keep today's settings"))
@@ -337,7 +318,7 @@ def test_no_owner_is_near_to_a_mixed_public(source: Path) -> None:
         label = request["host"].rpartition(".")[2].lower()
         if label in _RACKS:
             public[_place(request), _RACKS.index(label)] += 1
-    limits = [row[1] for row in _cells(_PAGE, "| `match_ratio[rack]`")]
+    limits = [row[1] for row in cells(_PAGE, "`match_ratio[rack]`")]
 
     at_home, single = public.sum() / len(requests), public.max(axis=1).sum() / len(requests)
 
