@@ -1,4 +1,4 @@
-"""Tests that need a cluster or minutes run only if they are asked for, and a quick test starts no process."""
+"""A quick test starts no process, and files that are marked as a whole exist."""
 
 from __future__ import annotations
 
@@ -9,29 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests import conftest
-
-_SOME = {
-    "pulsar": "test_brokers_publish_their_racks",
-    "cluster": "test_worker_that_is_lost_changes_no_byte",
-    "thorough": "test_a_table_is_what_the_script_computes",
-}
-
-
-@pytest.mark.parametrize("marks", ["", "quick", "pulsar", "cluster", "thorough"])
-def test_what_takes_minutes_runs_only_if_asked_for(marks: str) -> None:
-    """No choice of other marks, as a whole run or one of quick tests, takes in tests that start a cluster, say."""
-    files = "test_errors.py acceptance/pulsar/test_cluster.py spark/test_cluster.py test_shedders_page.py".split()
-    files = [f"tests/{name}" for name in files]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", marks, *files],
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert [mark for mark, name in _SOME.items() if name in done.stdout] == [mark for mark in _SOME if mark == marks]
 
 
 @pytest.mark.parametrize(("mark", "code"), [("", 1), ("@pytest.mark.process\n", 0)], ids=["quick", "marked"])

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.commands.projects import EVALUATION, Run, evaluation
@@ -119,21 +117,6 @@ def test_a_client_gets_its_labels(lookup: Run, tmp_path: Path) -> None:
     assert found["request"]["properties"] == {"app": "mine", "rack": "b"}
 
 
-@pytest.mark.parametrize(
-    ("topic", "sentence"),
-    [
-        ("non-persistent://pulsar/system/loadbalancer-broker-load-data", "the leader serves it"),
-        ("persistent://pulsar/broker-a:8080/healthcheck", "serves it (broker-a:8080)"),
-    ],
-)
-def test_topics_without_policy(lookup: Run, tmp_path: Path, topic: str, sentence: str) -> None:
-    """Topics that are answered without a policy are said to be, and no policy is explained."""
-    ran = lookup("explain", evaluation(tmp_path), "--topic", topic)
-
-    assert sentence in ran.out
-    assert "policy stock" not in ran.out
-
-
 def test_clusters_are_told_apart(lookup: Run, tmp_path: Path) -> None:
     """If brokers belong to clusters, one must be named; a wrong name gets a suggestion."""
     config = evaluation(tmp_path, start=EVALUATION.replace("capacity = 100.0", 'clusters = ["east", "west"]', 1))
@@ -144,40 +127,6 @@ def test_clusters_are_told_apart(lookup: Run, tmp_path: Path) -> None:
     assert wrong.startswith("--cluster: ")
     assert wrong.endswith("did you mean 'east'?")
     assert _asked(lookup, config, "--cluster", "west")["cluster"] == "west"
-
-
-def _brokers_table(folder: Path) -> Path:
-    data = json.dumps({"properties": {"lookup.rack": "b"}})
-    rows = [
-        (0, "new:8080", "registered", data),
-        (10, "old:8080", "registered", None),
-        (20, "old:8080", "unregistered", None),
-    ]
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    table = pa.table(
-        {
-            "ts": pa.array([1_767_225_600_000_000 + ts for ts in columns[0]], pa.timestamp("us", "UTC")),
-            "cluster": ["east"] * len(rows),
-            "broker": columns[1],
-            "event": columns[2],
-            "lookup_data": pa.array(columns[3], pa.string()),
-        }
-    )
-    pq.write_table(table, folder / "brokers.parquet")
-    return folder / "brokers.parquet"
-
-
-def test_brokers_come_from_the_table(lookup: Run, tmp_path: Path) -> None:
-    """A BROKERS table says who is registered at a moment and with which properties."""
-    config = evaluation(tmp_path)
-    table = f"inputs.brokers={_brokers_table(tmp_path)}"
-
-    found = _asked(lookup, config, "--set", table, "--property", "rack=b", "--at", "2026-01-01T00:00:01Z")
-
-    brokers = {broker["broker"]: broker for broker in _policy(found, "rack")["brokers"]}
-    assert found["cluster"] == "east"
-    assert list(brokers) == ["new:8080"]
-    assert brokers["new:8080"]["scores"]["property-match"] == 1.0
 
 
 def test_without_arrow_the_table_is_left_out(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lookup.settings import load_evaluation
 from tests.commands.projects import EVALUATION, Run, evaluation
 
 _LIMIT = "is nested too deep: at most 64 tables or lists may stand inside one another"
@@ -84,19 +83,6 @@ def test_parts_inside_one_another_have_the_limit_of_their_file(lookup: Run, tmp_
     assert lookup("config", "check", path).mistakes == [f"{path}: {_LIMIT}"]
 
 
-def test_no_byte_of_a_file_rules_the_terminal(lookup: Run, tmp_path: Path) -> None:
-    """Escapes of a TOML text are shown, not sent, and a text of any length makes no sentence long."""
-    text = EVALUATION.replace('"stock"', '"a\\u001b[31mb"', 1).replace(
-        "default_bundles = 4", f'tick_s = "{"x" * 9999}"'
-    )
-
-    ran = lookup("config", "check", evaluation(tmp_path, start=text))
-
-    assert "\x1b" not in ran.err
-    assert any("'a\\x1b[31mb'" in sentence for sentence in ran.mistakes)
-    assert max(map(len, ran.mistakes)) < 400
-
-
 def test_an_endless_key_makes_no_endless_line(lookup: Run, tmp_path: Path) -> None:
     """A value that a sentence repeats in full is cut when it is printed, and the sentence says so."""
     path = evaluation(tmp_path, f"[topology.distance_ms]\n{'k' * 50_000} = '?'\n")
@@ -105,37 +91,3 @@ def test_an_endless_key_makes_no_endless_line(lookup: Run, tmp_path: Path) -> No
 
     assert "characters more)" in ran.err
     assert max(map(len, ran.err.splitlines())) < 2_200
-
-
-_ESCAPES = """
-[evaluation]
-incumbent = "a\\u001b[31mb"
-
-[[brokers]]
-id = "b\\u001b[31m:8080"
-
-[[brokers]]
-id = "b\\nx = 1:8080"
-
-[[policies]]
-name = "a\\u001b[31mb"
-selector = "best"
-"""
-
-
-@pytest.mark.parametrize("words", ["explain --topic t", "config show --resolved", "config check"])
-def test_no_byte_of_a_good_file_rules_the_terminal(lookup: Run, tmp_path: Path, words: str) -> None:
-    """Names that are permitted and printed are printed with escapes, on stdout as well."""
-    ran = lookup(*words.split(), evaluation(tmp_path, start=_ESCAPES))
-
-    assert ran.code == 0
-    assert "\x1b" not in ran.out + ran.err
-
-
-def test_what_is_shown_of_such_a_file_reads_back(lookup: Run, tmp_path: Path) -> None:
-    """A line end in a name ends no comment."""
-    path, copy = evaluation(tmp_path, start=_ESCAPES), tmp_path / "copy.toml"
-
-    copy.write_text(lookup("config", "show", path, "--resolved").out, encoding="utf-8")
-
-    assert load_evaluation(copy, environ={}).model_dump() == load_evaluation(path, environ={}).model_dump()

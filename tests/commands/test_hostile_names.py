@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lookup.model.broker import BrokerLookupData
+from lookup.settings import load_evaluation
 from tests.commands.projects import Run
 from tests.replay.layouts import write_rows
 
@@ -85,10 +86,18 @@ def test_no_output_is_ruled_by_names(lookup: Run, project: Path) -> None:
         lookup("diff", project / "run", project / "run"),
         lookup("report", project / "run"),
         lookup("config", "check", project / "evaluation.toml"),
+        lookup("explain", project / "evaluation.toml", "--topic", "t", "--cluster", "east"),
         lookup("config", "show", project / "evaluation.toml"),
+        lookup("config", "show", project / "evaluation.toml", "--resolved"),
         lookup("config", "show", project / "evaluation.toml", "--format", "json"),
     ]
 
+    assert {each.code for each in printed[1:]} == {0}
+    # A line end in a name ends no comment.
+    (project / "copy.toml").write_text(printed[-2].out, encoding="utf-8")
+    paths = project / "copy.toml", project / "evaluation.toml"
+    copy, original = (load_evaluation(path, environ={}).model_dump() for path in paths)
+    assert copy == original
     for each in printed:
         _is_harmless(each.out)
         _is_harmless(each.err)

@@ -102,8 +102,6 @@ class Traffic:
     def __init__(self, url: str, java: Client, topics: Sequence[str], log: Path, per_s: float) -> None:
         #: `sent`, `received` and, if there are any, errors by what clients say
         self.counts = Counter[str](sent=0, received=0)
-        #: longest time from a send to its acknowledgement since this was last set to 0, s
-        self.worst_s = 0.0
         self._java, self._per_s = java, per_s
         self._lock, self._over, self._closing = threading.Lock(), threading.Event(), threading.Event()
         self._seen = set[int]()
@@ -126,11 +124,6 @@ class Traffic:
         ]
         for thread in self._threads:
             thread.start()
-
-    @property
-    def errors(self) -> dict[str, int]:
-        """Return what clients were refused, and how often."""
-        return {what: count for what, count in self.counts.items() if what not in ("sent", "received")}
 
     def end(self) -> None:
         """Send no more, receive what is under way, and close the clients; what does not come counts as `lost`."""
@@ -159,27 +152,25 @@ class Traffic:
             text = f"{number} ".ljust(2048 * (1 + 7 * place % 16), "x")
             with self._lock:
                 self._under_way += 1
-            at = time.monotonic()
             if topic in self._producers:
-                self._send_in_python(topic, text, at)
+                self._send_in_python(topic, text)
             else:
                 answer = self._java.ask("send", topic=topic, text=text)
-                answer.add_done_callback(lambda of, at=at: self._sent(of.result().get("error"), at))  # type: ignore[misc]
+                answer.add_done_callback(lambda of: self._sent(of.result().get("error")))
 
-    def _send_in_python(self, topic: str, text: str, at: float) -> None:
+    def _send_in_python(self, topic: str, text: str) -> None:
         def acknowledged(result: Any, _: Any) -> None:
-            self._sent(None if result == pulsar.Result.Ok else str(result), at)
+            self._sent(None if result == pulsar.Result.Ok else str(result))
 
         try:
             self._producers[topic].send_async(text.encode(), acknowledged)
         except pulsar.PulsarException as error:
-            self._sent(str(error), at)
+            self._sent(str(error))
 
-    def _sent(self, error: str | None, at: float) -> None:
+    def _sent(self, error: str | None) -> None:
         with self._lock:
             self._under_way -= 1
             self.counts["sent" if error is None else f"send: {error}"] += 1
-            self.worst_s = max(self.worst_s, time.monotonic() - at)
 
     def _received(self, text: str) -> None:
         with self._lock:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 import urllib.error
-from collections import Counter
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
@@ -119,36 +118,6 @@ def client(bridged: Cluster, clients: JavaClients) -> Callable[..., Client]:
 
 def _owner(bridged: Cluster, client: Client, topic: str) -> Broker:
     return bridged.broker_at(client.do("lookup", topic=topic)["broker_url"])
-
-
-def test_every_lookup_is_recorded_with_its_properties(
-    bridged: Cluster, server: StandIn, client: Callable[..., Client], topics: list[str]
-) -> None:
-    """In every mode, each lookup of a client is recorded with properties, bundle, asked broker and answer."""
-    expected: Counter[Any] = Counter()
-    sent: list[dict[str, str]] = [{"rack": "B", "app": "shop"}, {}]
-    for asked, properties in itertools.product(RACKS, sent):
-        asking = client(asked, **properties)
-        for topic in topics:
-            answer = _owner(bridged, asking, topic).id
-            expected[bridged.brokers[asked].id, topic, frozenset(properties.items()), answer] += 1
-    answer = bridged.broker_at(bridged.lookup_over_http(topics[0], bridged.brokers["A"])).id
-    expected[bridged.brokers["A"].id, topics[0], frozenset(), answer] += 1
-
-    recorded = awaited(
-        lambda: server.of(topics), "a record of every lookup", enough=lambda rows: len(rows) >= expected.total()
-    )
-
-    assert expected == Counter(
-        (row["broker"], row["topic"], frozenset((row.get("properties") or {}).items()), row["answer"])
-        for row in recorded
-    )
-    assert {row["result"] for row in recorded} == {"connect"}
-    assert {row["bundle"] for row in recorded if row["topic"] == topics[0]} == {
-        f"{_namespace(topics[0])}/{bridged.bundle_of(topics[0])}"
-    }
-    assert all(0 < row["latencyMicros"] < 60_000_000 for row in recorded)
-    assert set(server.dropped.values()) == {0}
 
 
 def test_first_lookups_get_a_broker_of_their_rack(
@@ -282,29 +251,6 @@ def test_busy_server_is_left_alone_for_a_while(
     assert answers.asked_about(topics[1]) == []
     _await_decisions(bridged, answers, asking, topics[2])
     assert time.monotonic() - began > REST_S
-
-
-def test_shadow_changes_nothing(
-    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
-) -> None:
-    """In shadow the server is asked about every bundle, its answer is logged, and the owners are not those it names."""
-    named = bridged.brokers["C"]
-    answers.answer = always(named.id)
-    asking = client("B", rack="C")
-
-    owners = {_owner(bridged, asking, topic).rack for topic in topics}
-
-    asked = awaited(
-        lambda: [question["topic"] for question in answers.asked_about(*topics)],
-        "a question about every bundle",
-        enough=lambda asked: len(asked) >= len(topics),
-    )
-    assert sorted(asked) == sorted(topics)
-    assert all(question["shadow"] for question in answers.asked_about(*topics))
-    assert owners != {named.rack}
-    log = bridged.brokers["B"].log("clock")
-    line = f"would choose broker {named.id} for bundle {_namespace(topics[0])}/"
-    awaited(lambda: log.read_text().count(line), "a line for every answer", enough=lambda count: count >= len(topics))
 
 
 def test_shadow_does_not_wait(
