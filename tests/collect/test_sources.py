@@ -11,11 +11,10 @@ import urllib.error
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.message import Message
 from itertools import count
 from pathlib import Path
 from queue import Queue
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ import pytest
 from lookup.collect.observing import BrokerRegistry, Bundles, CaughtUp, Record, SourceTrouble
 from lookup.collect.sources import AdminRefusedError, AdminRest, AdminSource, Credentials, RegistrySource, Source
 from lookup.errors import InputError
-from tests.answering import answering, http_answer
+from tests.answering import answering, http_answer, serving
 from tests.collect.rest import Rest, running_rest
 
 
@@ -230,40 +229,16 @@ _LOOPBACK = Path(__file__).parent.parent / "assets" / "loopback.pem"
 
 
 @contextmanager
-def _redirecting(target: str, *, has_tls: bool = False) -> Iterator[tuple[str, list[str | None]]]:
+def _redirecting(target: str, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[str | None]]]:
     """Run a server that sends everybody elsewhere, and keep the tokens that it saw."""
     seen: list[str | None] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        """Answers 307."""
+    def redirect(_method: str, path: str, headers: Message) -> bytes:
+        seen.append(headers.get("Authorization"))
+        return http_answer("", 307, location=target + path)
 
-        def do_PUT(self) -> None:
-            """Answer as to GET."""
-            self.do_GET()
-
-        def do_GET(self) -> None:
-            """Answer with the same path elsewhere."""
-            seen.append(self.headers.get("Authorization"))
-            self.send_response(307)
-            self.send_header("Location", target + self.path)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            """Keep requests out of the output of tests."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        if has_tls:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(_LOOPBACK)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield f"http{'s' if has_tls else ''}://127.0.0.1:{server.server_address[1]}", seen
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(redirect, tls) as url:
+        yield url, seen
 
 
 def test_the_token_follows_no_redirect_to_a_stranger(rest: Rest) -> None:
@@ -319,7 +294,9 @@ def test_a_change_is_sent_on_only_if_nothing_listened(rest: Rest) -> None:
 @pytest.mark.parametrize("token", ["secret", None])
 def test_no_redirect_leads_away_from_tls(rest: Rest, token: str | None) -> None:
     """What was asked with TLS is not answered without, whether or not there is a token to lose."""
-    with _redirecting(rest.url, has_tls=True) as (away, seen):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_LOOPBACK)
+    with _redirecting(rest.url, context) as (away, seen):
         asked = AdminRest(away, Credentials(token=token, tls_ca=str(_LOOPBACK)))
         with pytest.raises(OSError, match=r"http://127\.0\.0\.1:\d+, without TLS"):
             asked.cluster()

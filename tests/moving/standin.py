@@ -12,10 +12,8 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -27,6 +25,7 @@ from lookup.model.bundles import bundle_ranges, equal_boundaries
 from lookup.moving.applying import Pace
 from lookup.moving.plan import MovePlan
 from lookup.moving.shedding import KEY
+from tests.answering import http_answer, serving
 from tests.moving.plans import plan_of_moves
 
 __all__ = ["BROKERS", "StandIn", "quick_how", "reading", "running"]
@@ -38,8 +37,8 @@ _CONFIGURATION = f"brokers/configuration/{KEY}"
 class StandIn:
     """A cluster of three brokers; what it does with an unload can be set for each bundle."""
 
-    def __init__(self, url: str, bundles: int) -> None:
-        self.url = url
+    def __init__(self, bundles: int) -> None:
+        self.url = ""
         self.lock = threading.Lock()
         self.brokers = [*BROKERS]
         #: dynamic configuration
@@ -119,8 +118,12 @@ class StandIn:
 
     # What it answers.
 
-    def answered(self, method: str, target: str) -> tuple[int, str] | None:
-        """Return status and body; None: nothing is answered."""
+    def respond(self, method: str, target: str, _headers: object) -> bytes | None:
+        """Return an answer; None: nothing is answered."""
+        answer = self._answered(method, target)
+        return None if answer is None else http_answer(answer[1], answer[0])
+
+    def _answered(self, method: str, target: str) -> tuple[int, str] | None:
         path = target.removeprefix("/admin/v2/")
         if (answer := self.answers.get(path.partition("?")[0])) is not None:
             return answer
@@ -204,49 +207,9 @@ def quick_how(standin: StandIn | str, **fields: Any) -> How:
 @contextmanager
 def running(bundles: int = 6) -> Iterator[StandIn]:
     """Answer until the block ends."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            """Answer, or close the connection without a word."""
-            answer = standin.answered(self.command, self.path)
-            if answer is None:
-                return
-            status, text = answer
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text.encode())))
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def do_PUT(self) -> None:
-            """Answer as to GET."""
-            self.do_GET()
-
-        def do_POST(self) -> None:
-            """Answer as to GET."""
-            self.do_GET()
-
-        def do_DELETE(self) -> None:
-            """Answer as to GET."""
-            self.do_GET()
-
-        def log_message(self, *_: Any) -> None:
-            """Keep requests out of the output of tests."""
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            """Say nothing of a client that was killed."""
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        standin = StandIn(f"http://127.0.0.1:{server.server_address[1]}", bundles)
-        thread = Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield standin
-        finally:
-            server.shutdown()
-            thread.join()
+    standin = StandIn(bundles)
+    with serving(standin.respond) as standin.url:
+        yield standin
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from urllib.parse import unquote, urlsplit
+
+from tests.answering import http_answer, serving
 
 __all__ = ["RestCluster", "rest_cluster"]
 
@@ -15,8 +16,8 @@ __all__ = ["RestCluster", "rest_cluster"]
 class RestCluster:
     """Namespaces of the tenant `public` with their topics, which tests change."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self) -> None:
+        self.url = ""
         #: namespace -> topics; one that is not here is answered 404
         self.topics: dict[str, list[str]] = {}
         #: topics of which it was asked when they were created
@@ -63,43 +64,22 @@ class RestCluster:
             return 404, '{"reason": "no such namespace"}'
         return 200, self.junk or json.dumps(names)
 
-    def answers(self, path: str) -> tuple[int, str]:
-        """Return what `answer` does, after a list that is held back was let go."""
-        answer, held = self.answer(path), self.held
-        if path.endswith("/topics"):
-            self.asked.append(unquote(path).removeprefix("/admin/v2/namespaces/").removesuffix("/topics"))
+    def respond(self, _method: str, target: str, _headers: object) -> bytes:
+        """Send what `answer` returns, after a list that is held back was let go."""
+        path = urlsplit(target).path
+        (status, body), held = self.answer(path), self.held
+        parts = path.removeprefix("/admin/v2/").split("/")
+        if parts[-1] == "topics":
+            self.asked.append(unquote("/".join(parts[1:-1])))
             if held is not None:
                 held.wait()
-        return answer
+        what = parts[0] if len(parts) < 3 else parts[-1]
+        return http_answer(body, status, missing=what == self.cut)
 
 
 @contextmanager
 def rest_cluster() -> Iterator[RestCluster]:
     """Serve a cluster without namespaces on a free port."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            path = urlsplit(self.path).path
-            status, body = cluster.answers(path)
-            parts = path.removeprefix("/admin/v2/").split("/")
-            what = parts[0] if len(parts) < 3 else parts[-1]
-            # Whoever asked may have ended while the answer was held back.
-            with suppress(ConnectionError):
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body.encode()) + (what == cluster.cut)))
-                self.end_headers()
-                self.wfile.write(body.encode())
-
-        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    cluster = RestCluster(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
+    cluster = RestCluster()
+    with serving(cluster.respond) as cluster.url:
         yield cluster
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
