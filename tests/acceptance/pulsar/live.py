@@ -1,35 +1,16 @@
-"""Records a policy at work in a real cluster: `python -m tests.acceptance.pulsar.live FOLDER [--seconds N] [--seed N]`.
-
-Three brokers in mode `decide` ask a decision server whose policy draws any broker once in five, with two policies in
-its shadow. For some minutes clients of three racks look topics up, an administrator unloads bundles, and a broker is
-lost and comes back. The folder becomes a record that `lookup verify` and `lookup evaluate` read, one small file for
-each table:
-
-    lookups, decisions, views, settings    from `lookup serve`
-    brokers, loads                         from `lookup collect`; no messages are sent, so that BUNDLES has no rows
-    ownership                              from the brokers' logs, by `lookup ingest`: they say who unloaded a bundle
-    namespaces.toml, about.json            bundles at the beginning; versions, brokers and counts
-
-What `Live` offers is also what `test_live.py` plays its steps with: the commands of `lookup` as they are typed.
-"""
+"""A cluster whose brokers have the bridge's class, and beside it what an operator types: commands of `lookup`."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
-import random
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
-import threading
-import time
 import urllib.error
 import urllib.request
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,7 +22,7 @@ import pyarrow.parquet as pq
 from lookup.model.bundles import bundle_of, equal_boundaries
 from tests.acceptance.pulsar.clients import Client
 from tests.acceptance.pulsar.cluster import CLUSTER, RACKS, Broker, Cluster, running_cluster
-from tests.acceptance.pulsar.jvm import Installation, installation, with_bridge
+from tests.acceptance.pulsar.jvm import Installation, with_bridge
 from tests.processes import awaited
 
 __all__ = ["Live", "rows_of", "running_live", "topics_by_bundle"]
@@ -49,26 +30,6 @@ __all__ = ["Live", "rows_of", "running_live", "topics_by_bundle"]
 #: Lookups of one call that are under way at the same time.
 _IN_FLIGHT = 8
 _ANSWER_S = 120.0
-#: Topics of the recorded session, each at home in one rack: so many of its lookups in a hundred come from there.
-_TOPICS, _BUNDLES, _AT_HOME = 300, 48, 70
-_NAMESPACE = "public/shop"
-#: Seconds between two lookups of the recorded session, and between two unloads.
-_LOOKUP_S, _UNLOAD_S = 0.05, 1.2
-_POLICIES = """
-[[policies]]
-name = "exploring"
-scorers = [{ use = "property-match", key = "rack", weight = 0.7 }, { use = "headroom", weight = 0.3 }]
-selector = { use = "explore", epsilon = 0.2, child = { use = "best" } }
-
-[[policies]]
-name = "rack-then-load"
-scorers = [{ use = "property-match", key = "rack", weight = 0.7 }, { use = "headroom", weight = 0.3 }]
-selector = "best"
-
-[[policies]]
-name = "random"
-selector = "random"
-"""
 
 
 class Live:
@@ -273,124 +234,3 @@ def running_live(
             yield live
         finally:
             live.close()
-
-
-def _play(live: Live, seconds: float, seed: int) -> Counter[str]:
-    """Look topics up for some time, unload bundles, lose a broker and start it again; return counts of all that."""
-    cluster, dice, counts = live.cluster, random.Random(seed), Counter[str]()
-    topics = [f"persistent://{_NAMESPACE}/topic-{number}" for number in range(_TOPICS)]
-    weights = [1 / (rank + 5) for rank in range(_TOPICS)]
-    homes = [dice.choice(RACKS) for _ in topics]
-    cluster.create_namespace(_NAMESPACE, _BUNDLES)
-    ends = time.monotonic() + seconds
-    is_lost = threading.Event()
-    lost = cluster.brokers["C"]
-
-    def unload() -> None:
-        own, bundles = random.Random(f"{seed} unload"), cluster.bundles(_NAMESPACE)
-        while time.monotonic() < ends:
-            time.sleep(_UNLOAD_S)
-            if not is_lost.is_set():
-                try:
-                    cluster.unload(_NAMESPACE, own.choice(bundles))
-                except urllib.error.HTTPError:  # it moves already
-                    continue
-                counts["unloads"] += 1
-
-    def lose() -> None:
-        time.sleep(seconds / 2)
-        is_lost.set()
-        cluster.kill(lost)
-        awaited(lambda: lost.id not in cluster.registry())
-        time.sleep(seconds / 10)
-        cluster.restart(lost)
-        is_lost.clear()
-        counts["lost brokers"] += 1
-
-    works = [threading.Thread(target=work) for work in (unload, lose)]
-    for work in works:
-        work.start()
-    while time.monotonic() < ends:
-        time.sleep(_LOOKUP_S)
-        number = dice.choices(range(_TOPICS), weights)[0]
-        rack = homes[number] if dice.randrange(100) < _AT_HOME else dice.choice(("", *RACKS))
-        # A client that is new asks any broker; the lost one is asked by nobody.
-        asked = dice.choice([broker for broker in cluster.running if broker is not lost])
-        live.ask(rack, asked, topics[number])
-        counts["lookups"] += 1
-    for work in works:
-        work.join()
-    return counts
-
-
-def _write_compactly(live: Live, target: Path) -> dict[str, int]:
-    """Write every table of a record into one small file; return their rows."""
-    sources = dict.fromkeys(("lookups", "decisions", "views"), "record")
-    sources |= dict.fromkeys(("brokers", "loads"), "collected") | {"ownership": "ingested"}
-    written: dict[str, int] = {}
-    for name, source in sources.items():
-        files = sorted((live.folder / source / name).rglob("[!.]*.parquet"))
-        tables = [pq.read_table(file, partitioning=None) for file in files]
-        table = pa.concat_tables(tables).sort_by("ts")
-        (target / name).mkdir(parents=True)
-        pq.write_table(
-            table, target / name / "part.parquet", compression="zstd", compression_level=19, write_statistics=False
-        )
-        written[name] = table.num_rows
-    shutil.copytree(live.folder / "record" / "settings", target / "settings")
-    shutil.copy(live.folder / "collected" / "namespaces.toml", target)
-    return written
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Record a session; return 2 if the folder exists or the cluster cannot be had."""
-    program = "python -m tests.acceptance.pulsar.live"
-    parser = argparse.ArgumentParser(prog=program, description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("folder", type=Path, help="where the record goes; must not exist")
-    parser.add_argument("--seconds", type=float, default=240.0, help="how long lookups arrive (default: 240)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of what is asked and done (default: 1)")
-    given = parser.parse_args(arguments)
-    if given.seconds <= 0:
-        parser.error(f"--seconds is {given.seconds}, and should be above 0")
-    if given.folder.exists():
-        parser.error(f"{given.folder} exists already; name a folder that does not")
-    try:
-        installed = installation()
-        with tempfile.TemporaryDirectory(prefix="pulsar-live-") as scratch:
-            about = _record(installed, Path(scratch), given)
-    except RuntimeError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    (given.folder / "about.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{given.folder}: {about['rows']}\n")
-    return 0
-
-
-def _record(installed: Installation, scratch: Path, given: argparse.Namespace) -> dict[str, Any]:
-    # Reports as rare as a cluster's own: with one every two seconds views would be most of the record.
-    settings = {"loadBalancerReportUpdateMinIntervalMillis": "10000"}
-    with running_live(installed, scratch, "decide", settings) as live:
-        live.write_serving("exploring", _POLICIES)
-        server = live.begin_server()
-        live.cluster.set_debug(on=True)
-        collector = live.begin_collector()
-        counts = _play(live, given.seconds, given.seed)
-        for process in (collector, server):
-            live.end(process)
-        ingested = live.ingest_logs()
-        if ingested.returncode:
-            raise RuntimeError(ingested.stderr)
-        rows = _write_compactly(live, given.folder)
-        brokers = {broker.rack: broker.id for broker in live.cluster.brokers.values()}
-        version = live.cluster.admin("GET", "brokers/version")
-    return {
-        "pulsar": version,
-        "seed": given.seed,
-        "brokers": brokers,
-        "done": dict(sorted(counts.items())),
-        "rows": rows,
-    }
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,18 +1,12 @@
-"""Records a session of some minutes in a real cluster.
-
-`python -m tests.acceptance.pulsar.record FOLDER [--rate N] [--seed N]`
+"""A session in a real cluster, and the truth about it.
 
 Java clients with lookup properties, the Python client and HTTP look topics up while bundles are assigned, unloaded,
-moved and split and brokers are killed and started again. The folder gets
+moved and split and brokers are killed and started again. `truth.jsonl` has what was asked and done, in the order in
+which it ended, one object per line, by `kind`:
 
-    truth.jsonl                 what was asked and done, in the order in which it ended, one object per line, by `kind`:
-        lookup                  a client asked a broker: via, client, asked, topic, properties, broker or error
-        send                    a Java client sent a message; it looks a topic up before the first, and after a loss
-        admin                   something was done to bundles or brokers: action, what, from when to when
-    registry.jsonl              what brokers published in ZooKeeper, whenever one came or went
-    service-unit-state.jsonl, broker-load-data.jsonl, top-bundles-load-data.jsonl: system topics of the load manager
-    logs/LAYOUT/broker-RACK-DAY.log, logs/java-clients.log, logs/python-client.log
-    about.json                  versions, brokers, bundles at the end; written last: a record without it is torn
+    lookup      a client asked a broker: via, client, asked, topic, properties, broker or error
+    send        a Java client sent a message; it looks a topic up before the first, and after a loss
+    admin       something was done to bundles or brokers: action, what, from when to when
 
 Times are µs since the epoch if their name does not say otherwise; brokers are ids of the registry; `local` is the
 address under which the log of the broker that was asked knows the client.
@@ -20,28 +14,19 @@ address under which the log of the broker that was asked knows the client.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-import shutil
-import sys
-import tempfile
 import threading
 import time
 import urllib.error
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
-from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from tests.acceptance.pulsar.clients import Client, PythonClients
-from tests.acceptance.pulsar.cluster import LAYOUTS, Broker, Cluster, running_cluster
-from tests.acceptance.pulsar.jvm import installation
-from tests.acceptance.pulsar.recording import JsonLines, now_us, recorded_registry, recorded_topics
+from tests.acceptance.pulsar.cluster import Broker, Cluster
+from tests.acceptance.pulsar.recording import JsonLines, now_us
 from tests.processes import awaited
 
 #: Java clients that look up: name, rack of the broker that they ask, lookup properties.
@@ -62,7 +47,6 @@ class Session:
 
     def __init__(self, cluster: Cluster, python: PythonClients, folder: Path, *, rate: float, seed: int) -> None:
         self.cluster = cluster
-        self.counts: Counter[str] = Counter()
         self._truth = JsonLines(folder / "truth.jsonl")
         self._dice = random.Random(seed)
         self._topics: list[str] = []
@@ -165,8 +149,6 @@ class Session:
     def _keep(
         self, kind: str, via: str, client: str, asked: Broker, topic: str, *, url: str | None = None, **rest: Any
     ) -> None:
-        self.counts[f"{kind} {via}"] += 1
-        self.counts[f"{kind} failed"] += "error" in rest
         broker = self.cluster.broker_at(url).id if url else None
         row = {"kind": kind, "via": via, "client": client, "asked": asked.id, "topic": topic, "broker": broker}
         self._truth.write(row | rest)
@@ -184,13 +166,6 @@ class Session:
         """Unload a bundle, to a broker if one is given."""
         unload = partial(self.cluster.unload, namespace, bundle, destination)
         self._do_to_bundle("unload", unload, namespace, bundle, destination=destination.id if destination else None)
-
-    def unload_to_nowhere(self, namespace: str) -> None:
-        """Unload a bundle to a broker that does not run; it is refused."""
-        bundle, destination = self.any_owned(namespace)[0], "127.0.0.1:1"
-        path = f"namespaces/{namespace}/{bundle}/unload"
-        unload = partial(self.cluster.admin, "PUT", path, destinationBroker=destination)
-        self._do_to_bundle("unload", unload, namespace, bundle, destination=destination)
 
     def split(self, namespace: str) -> None:
         """Split a bundle that has an owner."""
@@ -244,105 +219,5 @@ class Session:
             work()
         except urllib.error.HTTPError as error:
             refused = {"refused": error.code, "reason": error.msg}
-        self.counts[action] += 1
         row = {"kind": "admin", "action": action, "ts": began, "took_us": now_us() - began}
         self._truth.write(row | what | refused | after())
-
-
-def play(session: Session) -> None:
-    """Do to the cluster what its record should show, about four minutes."""
-    orders, quiet = "public/orders", "public/quiet"
-    session.create_namespace(orders, bundles=16, topics=60)
-    session.create_namespace(quiet, bundles=4, topics=0)
-    session.start()
-    # Longer than the time after which a broker reports its load: these are first assignments and nothing else.
-    time.sleep(25)
-    for _ in range(4):
-        session.unload(orders, session.any_owned(orders)[0])
-        time.sleep(3)
-    for _ in range(6):
-        bundle, owner = session.any_owned(orders)
-        session.unload(orders, bundle, session.other_than(owner))
-        time.sleep(3)
-    # Nothing happens: a bundle without owner, a destination that does not run, one that owns the bundle already.
-    session.unload(quiet, session.cluster.bundles(quiet)[0])
-    session.unload_to_nowhere(orders)
-    session.unload(orders, *session.any_owned(orders))
-    for _ in range(2):
-        session.split(orders)
-        time.sleep(6)
-    session.create_namespace("public/events", bundles=8, topics=30)
-    time.sleep(20)
-    leader = session.leader()
-    for lost in (session.other_than(leader), leader):
-        session.kill(lost)
-        time.sleep(20)
-        session.restart(lost)
-        time.sleep(8)
-        for _ in range(3):
-            bundle, owner = session.any_owned(orders)
-            if owner is not lost:
-                session.unload(orders, bundle, lost)
-            time.sleep(3)
-    time.sleep(5)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Record a session; return 2 if the folder exists or the cluster cannot be had."""
-    program = "python -m tests.acceptance.pulsar.record"
-    parser = argparse.ArgumentParser(prog=program, description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("folder", type=Path, help="where the record goes; must not exist")
-    parser.add_argument("--rate", type=float, default=18.0, help="lookups per second by Java clients (default: 18)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of what is asked and done (default: 1)")
-    given = parser.parse_args(arguments)
-    if given.rate <= 0:
-        parser.error(f"--rate is {given.rate}, and should be above 0")
-    if given.folder.exists():
-        parser.error(f"{given.folder} exists already; name a folder that does not")
-    try:
-        installed = installation()
-    except RuntimeError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    logs = given.folder.resolve() / "logs"
-    logs.mkdir(parents=True)
-    day = datetime.now(UTC).date().isoformat()
-    with tempfile.TemporaryDirectory(prefix="pulsar-record-") as scratch:
-        with running_cluster(installed, Path(scratch)) as cluster:
-            cluster.set_debug(on=True)
-            python = PythonClients(logs / "python-client.log")
-            reading = python.open(cluster.service_url)
-            with recorded_registry(cluster, given.folder), recorded_topics(reading, given.folder):
-                session = Session(cluster, python, given.folder, rate=given.rate, seed=given.seed)
-                try:
-                    play(session)
-                finally:
-                    session.close()
-                about = _about(session)
-            reading.close()
-        for layout in LAYOUTS:
-            (logs / layout).mkdir()
-            for broker in cluster.brokers.values():
-                shutil.copy(broker.log(layout), logs / layout / f"broker-{broker.rack}-{day}.log")
-        shutil.copy(Path(scratch) / "clients-0" / "offset.log", logs / "java-clients.log")
-    (given.folder / "about.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{given.folder}: {dict(sorted(session.counts.items()))}\n")
-    return 0
-
-
-def _about(session: Session) -> dict[str, Any]:
-    cluster = session.cluster
-    return {
-        "pulsar": cluster.admin("GET", "brokers/version"),
-        "python_client": version("pulsar-client"),
-        "brokers": [
-            {"rack": rack, "id": broker.id, "service_url": broker.service_url, "web_url": broker.web_url}
-            for rack, broker in cluster.brokers.items()
-        ],
-        "bundles": {name: cluster.bundles(name) for name in cluster.admin("GET", "namespaces/public")},
-        "counts": dict(sorted(session.counts.items())),
-    }
-
-
-if __name__ == "__main__":
-    sys.exit(main())

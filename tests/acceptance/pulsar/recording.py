@@ -1,4 +1,4 @@
-"""Records what a cluster publishes while it runs, as JSON Lines: its system topics and its registry."""
+"""Records what a cluster publishes in its system topics while it runs, as JSON Lines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pulsar
-from kazoo.client import KazooClient
 
-from tests.acceptance.pulsar.cluster import REGISTRY, Cluster
-
-__all__ = ["JsonLines", "now_us", "recorded_registry", "recorded_topics"]
+__all__ = ["JsonLines", "now_us", "recorded_topics"]
 
 #: Topics of the extensible load manager, by the name of their file.
 _TOPICS = {
@@ -79,25 +76,3 @@ def recorded_topics(client: pulsar.Client, folder: Path) -> Iterator[None]:
             reader.close()
         for file in files.values():
             file.close()
-
-
-@contextmanager
-def recorded_registry(cluster: Cluster, folder: Path) -> Iterator[None]:
-    """Record what brokers publish in ZooKeeper whenever one comes or goes: `ts`, and `brokers` by their ids."""
-    zookeeper = KazooClient(cluster.zookeeper)
-    zookeeper.start()
-    file = JsonLines(folder / "registry.jsonl")
-
-    @zookeeper.ChildrenWatch(REGISTRY)
-    def keep(brokers: list[str]) -> None:
-        ts = now_us()
-        file.write(
-            {"ts": ts, "brokers": {broker: json.loads(zookeeper.get(f"{REGISTRY}/{broker}")[0]) for broker in brokers}}
-        )
-
-    try:
-        yield
-    finally:
-        zookeeper.stop()
-        zookeeper.close()
-        file.close()
