@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -248,15 +247,6 @@ def test_broker_is_registered_whatever_it_publishes() -> None:
     assert observer.refused["zookeeper"] == 2
 
 
-def test_registry_goes_on_from_the_past() -> None:
-    """After a gap only what differs is recorded: who left, and who came."""
-    observer = taken(
-        Observer("c", Past(brokers={"a": _node("A"), "b": None})), [BrokerRegistry({"a": _node("A"), "d": None}, 7)]
-    )
-
-    assert _events(observer) == [(7, "b", "unregistered"), (7, "d", "registered")]
-
-
 # Bundles.
 
 
@@ -375,12 +365,3 @@ def test_rows_wait_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     observer = taken(Observer("c"), [BrokerReport("a:1", "{}", ts) for ts in range(5)])
 
     assert (len(observer.pending["loads"]), observer.lost) == (3, {"loads": 2})
-
-
-def test_times_of_the_session_ascend_per_bundle() -> None:
-    """In a real session the rows of a bundle are in order of time as they are in the topic."""
-    by_bundle: dict[str, list[int]] = {}
-    for row in rows_of(taken(Observer("c"), state_records()), "ownership"):
-        by_bundle.setdefault(row["bundle"], []).append(row["ts"])
-
-    assert all(before <= after for times in by_bundle.values() for before, after in pairwise(times))

@@ -36,13 +36,6 @@ def test_an_evaluation_without_a_broker_is_told(tmp_path: Path) -> None:
     assert "[[brokers]]" in found
 
 
-def test_a_manager_that_ignores_properties_is_told(tmp_path: Path) -> None:
-    """A broker.conf that names no manager means the modular one, which ignores what clients send."""
-    write(tmp_path, "b.conf", "lookup.rack=a")
-
-    assert warnings_of(evaluation(tmp_path, _TEMPLATE)) == [_MODULAR]
-
-
 @pytest.mark.parametrize(("reads", "told"), [("properties.rack", True), ("properties", True), ("view.load", False)])
 def test_a_policy_that_reads_what_is_ignored_is_told(tmp_path: Path, reads: str, told: bool) -> None:
     """Only policies that read lookup properties suffer from a manager that ignores them."""

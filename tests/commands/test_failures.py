@@ -65,14 +65,6 @@ def test_a_failed_job_is_one_sentence(text: str, sentence: str) -> None:
     assert sentences_of_spark(Py4JJavaError(text)) == [sentence]
 
 
-def test_the_error_may_be_a_cause() -> None:
-    """An error while Spark is stopped comes after the error that matters."""
-    error = RuntimeError("stopping failed")
-    error.__context__ = Py4JJavaError(RAISED)
-
-    assert sentences_of_spark(error) == ["a Spark task failed: SystemExit: 7"]
-
-
 def test_other_errors_are_not_spark_s() -> None:
     """A mistake of ours keeps its traceback."""
     assert sentences_of_spark(ZeroDivisionError("division by zero")) == []

@@ -46,16 +46,6 @@ def test_a_run_over_another_log_is_refused(lookup: Run, tmp_path: Path) -> None:
     assert "other brokers" in mistake
 
 
-def test_other_brokers_of_the_settings_are_refused(lookup: Run, tmp_path: Path) -> None:
-    """Where there is no table of brokers, the settings say which there were."""
-    run, other = (write_run(tmp_path / name, result()) for name in ("run", "other"))
-    edit(other, "manifest.settings.brokers", [{"id": "broker-1:8080"}])
-
-    (mistake,) = lookup("report", run, "--against", other).mistakes
-
-    assert mistake.startswith(f"--against: {other} replayed other brokers; ")
-
-
 def test_a_pinned_run_of_another_meaning_is_refused(lookup: Run, tmp_path: Path) -> None:
     """If the budget names a figure that a setting has changed; without a budget its differences are left out."""
     run, other = (write_run(tmp_path / name, result()) for name in ("run", "other"))

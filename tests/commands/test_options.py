@@ -60,18 +60,6 @@ def test_help_keeps_within_the_terminal(lookup: Run, monkeypatch: pytest.MonkeyP
     assert set(re.split(r"[\s|\[\]]+", printed)) - whole_words <= {"\\"}
 
 
-def test_a_long_example_is_broken_before_its_flags(lookup: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backslash ends each line but the last, so that the lines can be copied as they stand."""
-    monkeypatch.setenv("COLUMNS", "60")
-
-    printed = lookup("report", "--help").out
-    assert (
-        "  lookup report report --against main \\\n"
-        "      --budget budget.toml --junit junit.xml\n"
-        "      judge changes since main\n"
-    ) in printed
-
-
 def test_what_must_be_given_is_shown_so(lookup: Run) -> None:
     """Required flags and arguments stand in the usage without brackets, optional and replaceable ones with them."""
     usage = " ".join(lookup("evaluate", "--help").out.partition("\n\n")[0].split())

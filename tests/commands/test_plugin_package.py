@@ -10,7 +10,6 @@ import sys
 import sysconfig
 import tomllib
 from collections.abc import Container
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -84,24 +83,6 @@ def test_what_is_written_is_tidy(lookup: Run, tmp_path: Path) -> None:
     assert "class AcmeRack2:" in (folder / "src" / "acme_rack_2" / "__init__.py").read_text(encoding="utf-8")
     assert load_evaluation(str(folder / "evaluation.toml"), {}, {}).policies[1].name == "acme-rack-2"
     assert load_serving(str(folder / "serving.toml"), {}).serving.active == "acme-rack-2"
-
-
-def test_the_workflow_installs_and_tests(lookup: Run, tmp_path: Path) -> None:
-    """With the oldest release of pulsar-lookup that the package permits, and the newest."""
-    # Comes with the tools of the pages, which the oldest releases do without.
-    yaml = pytest.importorskip("yaml")
-    assert lookup("init", tmp_path, "--plugin", "rack-aware").code == 0
-
-    workflow = yaml.safe_load((tmp_path / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))
-
-    assert workflow["jobs"]["tests"]["strategy"]["matrix"]["release"] == [
-        f"pulsar-lookup=={version('pulsar-lookup')}",
-        "pulsar-lookup",
-    ]
-    assert [step["run"] for step in workflow["jobs"]["tests"]["steps"][2:]] == [
-        "pip install -e '.[test]' '${{ matrix.release }}'",
-        "pytest",
-    ]
 
 
 def test_commands_have_the_name_that_was_typed(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,15 +24,6 @@ def test_the_page_is_written_beside_the_results(lookup: Run, tmp_path: Path) -> 
     assert f"the page is {folder}/report.html, 0." in ran.err
 
 
-def test_a_folder_of_something_else_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
-    """Nothing is written, and the sentence says what would be right."""
-    ran = lookup("report", tmp_path)
-
-    assert ran.code == 2
-    assert ran.mistakes[0].startswith(f"{tmp_path}: has no manifest.json")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_all_forms_have_the_same_headline(lookup: Run, tmp_path: Path) -> None:
     """What differs is printed as a table, Markdown or JSON, and the exit code is 0."""
     first, second = write_run(tmp_path / "a", result()), write_run(tmp_path / "b", result(), exit_code=0)

@@ -17,7 +17,7 @@ from lookup.commands.show import to_toml
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.logs.generator.generate import GenerateSettings, generate
-from lookup.settings import TopicsSection, load_evaluation
+from lookup.settings import load_evaluation
 from tests.commands.projects import Run, evaluation
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -30,13 +30,6 @@ _VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXTS, inner, max_size=3),
     max_leaves=6,
 )
-
-_TOPICS = """
-[topics]
-lister = { use = "tenant-scope", key = "owner" }
-queue_max = 5
-max_properties = 7
-"""
 
 
 @pytest.mark.parametrize("flags", [(), ("--resolved",)])
@@ -75,24 +68,6 @@ def test_json_has_what_is_set_alone(lookup: Run, tmp_path: Path) -> None:
     ran = lookup("config", "show", evaluation(tmp_path), "--format", "json")
 
     assert json.loads(ran.out)["settings"]["evaluation"] == {"incumbent": "stock", "default_bundles": 4}
-
-
-@pytest.fixture
-def topics(tmp_path: Path) -> Path:
-    """Return a file of settings."""
-    (tmp_path / "topics.toml").write_text(_TOPICS, encoding="utf-8")
-    return tmp_path / "topics.toml"
-
-
-def test_resolved_shows_every_setting_of_topics_with_what_set_it(lookup: Run, topics: Path) -> None:
-    """A file, a flag, or its default."""
-    lines = lookup("config", "show", topics, "--resolved", "--set", "topics.max_properties=3").out.splitlines()
-
-    assert any(line.startswith("lister = ") and line.endswith(f"# {topics}") for line in lines)
-    assert "max_properties = 3  # command line" in lines
-    assert "watchers_max = 10000  # default" in lines
-    shown = {line.partition(" = ")[0] for line in lines}
-    assert shown >= set(TopicsSection.model_fields) - {"allowed_label_keys"}
 
 
 def _without_none(values: Any) -> Any:

@@ -14,7 +14,6 @@ from lookup.cli import commands
 from lookup.commands.topics import CREATE, DELETE, DELETE_NAMESPACE
 from lookup.model.catalog import TopicEntry
 from lookup.topics.catalog import Catalog, SqliteStorage
-from lookup.topics.listing import topics_hash
 from tests.commands.projects import Ran, Run
 from tests.topics.plugins import lister_plugin
 
@@ -73,14 +72,6 @@ def test_a_list_is_filtered_by_everything_that_is_given(topics: Topics, words: s
     Path("mine.py").write_text(FROZEN, encoding="utf-8")
 
     assert _locals(topics("list", "public/default", *words.split())) == wanted.split()
-
-
-def test_json_holds_the_hash(topics: Topics) -> None:
-    """It is that of the names printed."""
-    found = json.loads(topics("list", "public/default", "--format", "json").out)
-
-    assert found["hash"] == topics_hash(found["topics"])
-    assert len(found["topics"]) == 4
 
 
 def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
@@ -205,16 +196,6 @@ def test_the_examples_of_the_help_run_as_printed(lookup: Run, tmp_path: Path, mo
             ran = lookup(*shlex.split(line)[1:], *endless)
 
             assert ran.code == 0, ran.err
-
-
-def test_a_slash_in_a_name_belongs_to_the_topic(topics: Topics) -> None:
-    """The namespace is made in one transaction with the topic, and has two parts."""
-    ran = topics("create", "persistent://acme/eu/x/y", "--create-namespace", "--catalog", "new.db")
-
-    assert (ran.code, ran.err) == (0, "created persistent://acme/eu/x/y\n")
-    assert topics("list", "acme/eu", "--catalog", "new.db").out == "persistent://acme/eu/x/y\n"
-    topics("create", "persistent://acme/us/x/y", "--create-namespace", "--labels", "a=", "--catalog", "new.db")
-    assert "did you mean 'acme/eu'?" in topics("list", "acme/us", "--catalog", "new.db").err
 
 
 def test_labels_are_set_shown_and_removed(topics: Topics) -> None:

@@ -133,15 +133,3 @@ def test_a_disk_that_is_full_is_named_and_spoils_nothing(tmp_path: Path) -> None
         journal.write("stopped", reason="the disk")
 
     assert read_journal(path).frozen is None
-
-
-def test_only_the_last_entries_can_be_gone(tmp_path: Path) -> None:
-    """As after a crash of the machine: what is left is gone on with."""
-    path = tmp_path / "journal"
-    path.write_bytes(b"".join(_written(path)[:3])[:-1])
-
-    with Journal(path) as journal:
-        assert journal.frozen is not None
-        journal.write("thawed")
-
-    assert (read_journal(path).frozen, read_journal(path).there) == (None, {})

@@ -7,14 +7,14 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from lookup.errors import ConflictError, StateError
 from lookup.serve.topics import ServedTopics
 from lookup.settings import ServingFile
-from lookup.topics.listing import ListRequest, topics_hash
+from lookup.topics.listing import ListRequest
 from lookup.topics.listing.rest import LABELS, DeleteNamespace, GetPairs, SetPairs
 from tests.processes import PATIENCE_S
 
@@ -182,41 +182,3 @@ def test_namespace_is_deleted_by_what_holds_now(serve: Serve, cluster: Cluster) 
             await served.carried_out(DeleteNamespace(NS, force=True))
 
     serve(test)
-
-
-class _Name(str):
-    """A name that waits when it is compared, and notes in which thread that is."""
-
-    __slots__ = ()
-    threads: ClassVar[set[str]] = set()
-    go_on = threading.Event()
-
-    def __eq__(self, other: object) -> bool:
-        self.threads.add(threading.current_thread().name)
-        # Without end if the event loop, which sets it, waits here itself: that would not fail but hang.
-        self.go_on.wait(20.0)
-        return super().__eq__(other)
-
-    __hash__ = str.__hash__
-
-
-def test_lists_and_decisions_do_not_wait_for_a_comparison(
-    serve: Serve, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a look changes is found in a thread of its own: neither the event loop nor the thread of lists does it."""
-    monkeypatch.setattr(_Name, "threads", set())
-    monkeypatch.setattr(_Name, "go_on", threading.Event())
-
-    async def test(served: ServedTopics) -> None:
-        before = await served.listed(ListRequest(NS))
-        cluster.topics_of[NS] = [_Name(f"{HERE}a"), _Name(f"{HERE}b")]
-        look = asyncio.ensure_future(served._look(NS))
-        await seen(lambda: _Name.threads)
-        assert await served.listed(ListRequest(NS)) == before
-        assert _Name.threads == {"comparisons_0"}
-        _Name.go_on.set()
-        await look
-        assert topics_hash([f"{HERE}a", f"{HERE}b"]) in await served.listed(ListRequest(NS))
-
-    serve(test)
-    assert threading.main_thread().name not in _Name.threads

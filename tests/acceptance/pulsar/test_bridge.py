@@ -377,33 +377,6 @@ def test_lost_broker_is_no_candidate_and_wrong_setting_is_a_sentence(
     bridged.restart(lost)
 
 
-def test_what_a_busy_broker_does_not_record_is_counted(
-    bridged: Cluster, server: StandIn, clients: JavaClients, client: Callable[..., Client], topics: list[str]
-) -> None:
-    """Of more lookups than a broker may record every one is answered, and all are recorded or counted as dropped."""
-    asked, asking, times = bridged.brokers["A"], client("A"), 4_000
-    for topic in topics:
-        _owner(bridged, asking, topic)
-    awaited(lambda: len(server.of(topics)) == len(topics), "a record of the first lookups")
-    before, sent = server.dropped[asked.id], times * len(topics)
-
-    burst = clients.ask(
-        do="burst", client="", port=asked.binary_port, topics=topics, times=times, window=64, properties={"rack": "A"}
-    ).result(120)
-
-    assert "error" not in burst
-
-    def account() -> tuple[int, int]:
-        _owner(bridged, asking, f"{topics[0]}-later")
-        return len(server.of(topics)) - len(topics), server.dropped[asked.id] - before
-
-    recorded, dropped = awaited(account, "an account of all lookups", enough=lambda counts: sum(counts) >= sent)
-    _assert_complete(server)
-    assert recorded >= 10_000
-    # The broker looks up topics of its own meanwhile.
-    assert 0 < dropped <= sent - recorded + 100
-
-
 @pytest.mark.parametrize(
     "status", [HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.INTERNAL_SERVER_ERROR]
 )

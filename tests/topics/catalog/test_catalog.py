@@ -141,13 +141,6 @@ def test_labels_merge_and_go_by_key_or_altogether(catalog: Catalog) -> None:
     assert (after_keys, _labels(catalog, "q")) == ([{"env": "prod"}], [{}])
 
 
-def test_keys_and_values_of_a_namespace_are_listed(catalog: Catalog) -> None:
-    """Every key with its values, sorted; a key that no topic has any more is gone."""
-    catalog.remove_labels(topic("p"), ["tier"])
-
-    assert catalog.labels_in(NAMESPACE) == {"env": ["prod", "test"]}
-
-
 def test_events_count_up_without_gaps(catalog: Catalog) -> None:
     """One transaction over two partitions is two events in order."""
     events, start = heard(catalog), catalog.revision

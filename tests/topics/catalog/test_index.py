@@ -37,22 +37,6 @@ def test_a_query_finds_what_the_rule_says(topics: list[dict[str, str]], selector
     assert list(found) == [topic(f"{number:02}") for number, labels in enumerate(topics) if selects(selector, labels)]
 
 
-def test_no_condition_finds_nothing() -> None:
-    """An index is never asked for everything."""
-    assert _filled([{"a": "x"}]).selected(()) == ()
-
-
-def test_an_answer_is_kept_until_a_topic_changes() -> None:
-    """It stays as it was, and another one takes its place."""
-    topics = _filled([{"a": "x"}])
-    found = topics.selected((Equals("a", "x"),))
-    assert topics.selected((Equals("a", "x"),)) is found
-    topics.put(TopicEntry(topic("01"), {}, {"a": "x"}))
-
-    assert topics.selected((Equals("a", "x"),)) == (topic("00"), topic("01"))
-    assert found == (topic("00"),)
-
-
 class _Changes(RuleBasedStateMachine):
     """Topics come, go and change their labels in any order, some of it in blocks that fail."""
 

@@ -14,9 +14,7 @@ from lookup.topics.catalog.pairs import (
     LABEL_RULES,
     PROPERTY_RULES,
     PairRules,
-    checked_keys,
     checked_pairs,
-    pairs_text,
     parse_each,
     parse_encoded_pairs,
     parse_keys,
@@ -72,12 +70,6 @@ def test_what_nobody_sees_is_no_part_of_a_key_or_value(mark: str, place: str, ru
         assert str(refused.value).isprintable()
 
 
-def test_each_pair_can_be_read() -> None:
-    """Those with the key of another as well."""
-    assert list(parse_each("k=a,k=b")) == [("k", "a"), ("k", "b")]
-    assert list(parse_each(" ")) == []
-
-
 @given(st.dictionaries(_TEXT.filter(bool), _TEXT))
 def test_encoded_pairs_read_back(pairs: dict[str, str]) -> None:
     """Whatever a key or value holds, separators included, survives a query string."""
@@ -95,14 +87,3 @@ def test_bytes_that_are_no_utf8_are_refused() -> None:
     """They are not replaced by question marks in silence."""
     with pytest.raises(ArgumentError, match=r"'%ff' .* UTF-8"):
         parse_encoded_pairs("k=%ff")
-
-
-def test_pairs_are_written_in_the_order_of_keys() -> None:
-    """Equal maps make equal texts."""
-    assert pairs_text({"b": "2", "a": "1"}) == "a=1,b=2"
-
-
-def test_one_text_is_no_list_of_keys() -> None:
-    """Its letters would be removed, one by one, as keys."""
-    with pytest.raises(ArgumentError, match=r"'env', .* no list of keys"):
-        checked_keys("env", LABEL_RULES, everything=False)

@@ -18,7 +18,7 @@ from lookup.topics.catalog.operations import (
     RemovePairs,
     SetPairs,
 )
-from lookup.topics.listing.rest import ListTopics, Operation, parse_call, print_call, print_map
+from lookup.topics.listing.rest import ListTopics, Operation, parse_call, print_call
 
 _TOPIC = "persistent://t/ns/orders"
 _LABELS = "/admin/v2/topics/t/ns/orders/custom-labels"
@@ -139,11 +139,6 @@ def test_any_text_is_an_operation_or_a_sentence(method: str, rest: str, body: st
     """Nothing a client sends raises anything else."""
     with suppress(ArgumentError, InvalidNameError):
         assert parse_call(method, f"/admin/v2/{rest}", body)
-
-
-def test_an_answer_is_json() -> None:
-    """An object in the order of keys."""
-    assert print_map({"b": "é", "a": "1"}) == '{"a": "1", "b": "é"}'
 
 
 @pytest.mark.parametrize(("keys", "everything"), [((), False), (("k",), True), (("",), False)])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lookup.errors import PatternError
 from lookup.topics.listing import TopicsPattern, topics_hash
-from lookup.topics.listing.topic_list import pattern_length, without_pattern_scheme
+from lookup.topics.listing.topic_list import pattern_length
 
 _NAMES = [
     f"{domain}://public/default/{local}"
@@ -42,21 +42,6 @@ def test_a_pattern_matches_whole_names_without_scheme_and_partition(pattern: str
     """Both domains are matched by what follows the scheme; names come out unchanged and in order."""
     assert TopicsPattern(pattern).filter(_NAMES) == wanted
     assert [name for name in _NAMES if TopicsPattern(pattern).matches(name)] == wanted
-
-
-@pytest.mark.parametrize(
-    ("pattern", "bare"),
-    [
-        ("persistent://a/b/.*", "a/b/.*"),
-        ("non-persistent://a/b/.*", "a/b/.*"),
-        ("^persistent://a/b/.*", "^a/b/.*"),
-        ("(?i)non-persistent://a/b/.*", "(?i)a/b/.*"),
-        ("a/b/c", "a/b/c"),
-    ],
-)
-def test_a_scheme_is_removed_from_a_pattern(pattern: str, bare: str) -> None:
-    """The text before it stays."""
-    assert without_pattern_scheme(pattern) == bare
 
 
 def test_another_scheme_is_refused() -> None:

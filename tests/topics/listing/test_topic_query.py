@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookup.model.catalog import Equals
-from lookup.topics.catalog import Catalog
-from lookup.topics.listing import ListRequest, TopicLister, TopicQuery, topics_hash
-from lookup_policies.listers import Default, Indexed
+from lookup.topics.listing import ListRequest, TopicQuery, topics_hash
 
 
 def topic(local: str, namespace: str = "t/n", domain: str = "persistent") -> str:
@@ -74,36 +71,3 @@ def test_a_query_keeps_the_properties_it_was_made_with() -> None:
     assert query.properties == {"a": "1"}
     with pytest.raises(TypeError):
         query.properties["a"] = "3"  # type: ignore[index]  # which is the point
-
-
-def _labelled() -> Catalog:
-    catalog = Catalog()
-    catalog.create_namespace("t/n")
-    for name, env in (("a", "prod"), ("ab", "prod"), ("b", "prod"), ("ac", "test"), ("__change_events", "prod")):
-        catalog.create(topic(name), labels={"env": env}, properties={"team": name})
-    catalog.create(topic("a", domain="non-persistent"), labels={"env": "prod"}, properties={"team": "a"})
-    return catalog
-
-
-@pytest.mark.parametrize("mode", ["persistent", "non-persistent", "all"])
-def test_a_listing_and_a_matcher_narrow_in_the_same_way(mode: Any) -> None:
-    """By pattern, labels and mode."""
-    query = TopicQuery("t/n", mode, "t/n/a.*", (Equals("env", "prod"),))
-    names = (topic("a", domain="non-persistent"), topic("a"), topic("ab"))
-    wanted = [name for name in names if query.matcher()(name, {"env": "prod"})]
-    assert wanted
-
-    with TopicLister(Default(), _labelled()) as lister:
-        assert list(lister.answer(query).topics) == wanted
-
-
-def test_a_poll_with_a_selector_is_answered_with_hash_and_mode() -> None:
-    """By the library: filtered, hashed, and unchanged for who has the list; properties go to the lister beside it."""
-    catalog = _labelled()
-    request = ListRequest("t/n", "all", selector=(Equals("env", "prod"),), properties={"team": "a"})
-    with TopicLister(Indexed(), catalog) as lister:
-        answer = lister.answer(request)
-        again = lister.answer(replace(request, topics_hash=answer.topics_hash))
-
-    assert answer.topics == (topic("a", domain="non-persistent"), topic("a"))
-    assert (answer.filtered, answer.changed, again.changed, again.topics) == (True, True, False, ())
