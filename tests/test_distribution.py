@@ -77,15 +77,6 @@ def test_links_of_the_description_lead_somewhere_on_an_index_page(sdist: Path) -
             assert (ROOT / target.removeprefix(below).partition("#")[0]).is_file()
 
 
-def test_the_project_has_addresses(sdist: Path) -> None:
-    """Of the source, the pages, the changes and the issues."""
-    written = Parser().parsestr((sdist / "PKG-INFO").read_text(encoding="utf-8"))
-
-    labels = {line.partition(",")[0] for line in written.get_all("Project-URL", [])}
-
-    assert labels == {"Source", "Documentation", "Changelog", "Issues"}
-
-
 def _dockerfile() -> list[tuple[str, str]]:
     """Return instruction and argument of every step."""
     text = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"))

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -53,11 +52,6 @@ def test_every_entry_point_names_a_module_that_exists() -> None:
 
     assert {point.name for point in own} == {"builtin", "metrics", "readers"}
     assert [point.value for point in own if find_spec(point.module) is None] == []
-
-
-def test_settings_that_ship_are_data_of_a_package() -> None:
-    """The shipped evaluation is found wherever the framework is installed."""
-    assert (files("lookup.configs") / "evaluation.toml").is_file()
 
 
 # Modules

@@ -12,7 +12,6 @@ from lookup.collect.folder import RecordFolder
 from lookup.collect.observing import COLLECTED, BrokerRegistry, Bundles, Observer
 from lookup.errors import InputError
 from lookup.logs.schema import CANONICAL
-from lookup.logs.sources import list_log
 from tests.collect.session import records, rows_of, state_records, taken
 from tests.programs import Elsewhere, written
 
@@ -22,16 +21,6 @@ def _write(folder: RecordFolder, observer: Observer, until_us: int) -> None:
         if rows:
             folder.write(table, rows, until_us=until_us, position=observer.position)
             rows.clear()
-
-
-def test_new_record_is_four_tables_without_rows(tmp_path: Path) -> None:
-    """An evaluation can read the tables from the first moment on."""
-    with RecordFolder(str(tmp_path / "record")):
-        files = {table: list_log(str(tmp_path / "record" / table), table) for table in COLLECTED}
-
-    assert {table: [file.rows for file in listed] for table, listed in files.items()} == {
-        table: [0] for table in COLLECTED
-    }
 
 
 def test_rows_are_in_the_tables_as_they_were_taken(tmp_path: Path) -> None:

@@ -292,6 +292,8 @@ def test_a_worse_candidate_exits_with_3(lookup: Run, tmp_path: Path, log: Path) 
         ("spark://127.0.0.1:1", "--master: nobody answers at spark://127.0.0.1:1; "),
         ("spark://127.0.0.1:1,[::1]:x", "--master: '[::1]:x' of "),
         ("spark://here", "--master: 'here' of "),
+        ("lokal", "--master: 'lokal' is no master"),
+        ("local[0]", "--master: 'local[0]' is no master"),
     ],
 )
 def test_a_master_that_does_not_answer_is_one_sentence(

@@ -35,32 +35,6 @@ def _process(*argv: object, **environment: str) -> Iterator[subprocess.Popen[str
             process.kill()
 
 
-def test_without_java_it_is_one_sentence(tmp_path: Path, log: Path) -> None:
-    """Without Java the command says so and leaves nothing behind; as a process of its own."""
-    config = evaluation_of(tmp_path, log)
-
-    words = ("evaluate", config, "--output", tmp_path / "o")
-    with _process(*words, *_ON_SPARK, JAVA_HOME="/no/java") as process:
-        out, err = process.communicate(timeout=300)
-
-    ran = Ran(process.returncode, out, err)
-    assert [mistake.partition(",")[0] for mistake in ran.mistakes] == ["JAVA_HOME is '/no/java'"]
-    assert names_in(tmp_path) == ["evaluation.toml"]
-
-
-@pytest.mark.parametrize("master", ["lokal", "local[0]", "local[two]"])
-def test_an_unknown_master_is_one_sentence(tmp_path: Path, log: Path, master: str) -> None:
-    """A master that Spark does not know is refused before a JVM is started."""
-    config = evaluation_of(tmp_path, log)
-
-    with _process("evaluate", config, "--output", tmp_path / "o", "--master", master) as process:
-        out, err = process.communicate(timeout=300)
-
-    (mistake,) = Ran(process.returncode, out, err).mistakes
-    assert mistake.startswith(f"--master: {master!r} is no master")
-    assert names_in(tmp_path) == ["evaluation.toml"]
-
-
 def _with_scorer(folder: Path, log: Path, statement: str) -> Path:
     """Write an evaluation whose only policy asks a scorer that does what a statement says."""
     plugin = FAILING.replace('raise LookupError("no such rack")', statement)

@@ -11,7 +11,7 @@ import pytest
 from lookup.cli import main
 from tests.commands.projects import Run, evaluation_of
 from tests.report.results import result
-from tests.report.runs import edit, write_run
+from tests.report.runs import write_run
 
 
 @pytest.fixture
@@ -44,22 +44,6 @@ def test_a_run_over_another_log_is_refused(lookup: Run, tmp_path: Path) -> None:
     assert mistake.startswith(f"--against: {other} ")
     assert "lookups differ" in mistake
     assert "other brokers" in mistake
-
-
-def test_a_pinned_run_of_another_meaning_is_refused(lookup: Run, tmp_path: Path) -> None:
-    """If the budget names a figure that a setting has changed; without a budget its differences are left out."""
-    run, other = (write_run(tmp_path / name, result()) for name in ("run", "other"))
-    edit(other, "manifest.settings.evaluation.window_s", 60)
-    (tmp_path / "redundant.toml").write_text("[budget]\nredundant_moves = 1\n")
-    (tmp_path / "moves.toml").write_text("[budget]\nmoves = 5000\n")
-
-    (mistake,) = lookup("report", run, "--against", other, "--budget", tmp_path / "redundant.toml").mistakes
-    judged = lookup("report", run, "--against", other, "--budget", tmp_path / "moves.toml")
-
-    assert mistake.startswith("--against: cannot compare redundant_moves ")
-    assert "window_s differs (60, 3600)" in mistake
-    assert judged.code == 0
-    assert "1 setting differs: evaluation.window_s" in judged.out
 
 
 @pytest.mark.parametrize(

@@ -174,18 +174,6 @@ def test_parts_are_said_to_come_from_the_broker_conf(lookup: Run, project: Path)
     assert f'name = "today"  # {project}' in lines
 
 
-@pytest.mark.parametrize("command", ["check", "show"])
-def test_a_bad_value_of_the_file_is_told_under_pulsars_key(lookup: Run, project: Path, command: str) -> None:
-    """With the file, which is the only thing that the user wrote."""
-    conf = project.parent / "broker.conf"
-    conf.write_text(f"{_CONF}loadBalancerBrokerMaxTopics=abc\n", encoding="latin-1")
-
-    ran = lookup("config", command, project)
-
-    (mistake,) = ran.mistakes
-    assert mistake.startswith(f"{project}: policies[0]: {conf}: loadBalancerBrokerMaxTopics = 'abc': ")
-
-
 def test_a_bad_value_of_a_profile_is_told_under_pulsars_key(lookup: Run, project: Path) -> None:
     """The parameters of other policies come from the brokers' profiles, which are named; what stands beside counts."""
     conf = project.parent / "b.conf"

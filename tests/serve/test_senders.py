@@ -13,7 +13,7 @@ import pytest
 
 from tests.processes import awaited
 from tests.serve.restcluster import rest_cluster
-from tests.serve.servers import Server, decide, lookup_entry, read_table, settings_file, started, started_apart, view
+from tests.serve.servers import Server, lookup_entry, read_table, settings_file, started, started_apart
 from tests.serve.statefile import StateFile, connect
 
 _BROKER = "b1:8080"
@@ -197,31 +197,6 @@ def test_full_disk_of_the_catalog_is_named(tmp_path: Path, small_disk: Path) -> 
 
     assert f"topics.catalog: the catalog {catalog} cannot be used: database or disk is full" in content["reason"]
     assert any(f"topics.catalog: the catalog {catalog}" in line for line in server.said)
-
-
-@pytest.mark.process
-def test_full_disk_refuses_rows_until_there_is_room(tmp_path: Path, small_disk: Path) -> None:
-    """With the file and the key in the sentence, while the server decides; what is sent again is stored once."""
-    filler = small_disk / "filler"
-    with started(settings_file(tmp_path)) as server:
-        assert send(server, batch([1])) == [200]
-        filler.write_bytes(bytes(shutil.disk_usage(small_disk).free))
-        assert send(server, batch([2, 3])) == [200]
-        _, ready = awaited(lambda: server.ask("GET", "/ready/records"), enough=lambda answer: answer[0] == 503)
-        refused = server.ask("POST", "/record", batch([4, 5]))
-        decided = server.ask("POST", "/decide", decide(view("a", "b")))[0]
-        figures = server.figure("lookup_record_failing"), server.figure('lookup_lost_rows{table="lookups"}')
-        filler.unlink()
-        awaited(lambda: server.ask("GET", "/ready/records") == (200, {"status": "ok"}) or None)
-        assert send(server, batch([4, 5])) == [200]
-        assert lost(server) == (0, 0)
-        assert server.stop() == 0
-
-    assert ready["reason"].startswith(f"serving.record: {small_disk}/")
-    assert ".parquet cannot be written: No space left on device; make room there" in ready["reason"]
-    assert refused == (507, {"error": ready["reason"]})
-    assert (decided, figures) == (200, (1, 0))
-    assert topics(small_disk) == [f"first-{number}" for number in range(1, 6)]
 
 
 def test_first_batch_of_a_start_is_acknowledged_when_it_is_stored(tmp_path: Path) -> None:

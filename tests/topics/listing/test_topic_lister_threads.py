@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import ClassVar
 
 import pytest
 
-from lookup.hooks import Lister
-from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
 from lookup.topics.listing import ListRequest, TopicLister
 from lookup_policies.listers import Indexed
 from tests.topics.filled import HERE, catalog_of, name_of
@@ -21,38 +15,6 @@ from tests.topics.filled import HERE, catalog_of, name_of
 #: For a longer run by hand, s.
 _SECONDS = float(os.environ.get("CATALOG_THREADS_S", "1"))
 _LATE = 30.0
-
-
-@dataclass(frozen=True)
-class _Held(Lister):
-    """Show every topic, the first time not before it is let go."""
-
-    name: ClassVar[str] = "held"
-    interests: ClassVar[frozenset[EventKind]] = frozenset({"created", "deleted"})
-
-    asked: threading.Event = field(default_factory=threading.Event)
-    let_go: threading.Event = field(default_factory=threading.Event)
-
-    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
-        """Wait, the first time."""
-        if not self.asked.is_set():
-            self.asked.set()
-            assert self.let_go.wait(_LATE)
-        return Listing(catalog.topics(namespace, mode))
-
-
-def test_a_request_does_not_wait_for_another_thread_s() -> None:
-    """It looks up by itself."""
-    catalog, held = catalog_of(name_of("a")), _Held()
-    lister, request = TopicLister(held, catalog), ListRequest(HERE)
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(lister.answer, request)
-        assert held.asked.wait(_LATE)
-        with catalog.together():
-            second = lister.answer(request)
-        held.let_go.set()
-
-        assert second.topics == first.result(_LATE).topics == (name_of("a"),)
 
 
 @pytest.mark.usefixtures("many_switches")
