@@ -124,22 +124,12 @@ def _evaluate(tables: Path, *settings: str) -> Results:
     return Results(text.replace(str(folder), "nasa-report"), folder)
 
 
-def _rows(tables: Path, table: str) -> pa.Table:
-    files = sorted((tables / table).rglob("*.parquet"))
-    return pa.concat_tables(pq.ParquetFile(path).read() for path in files)
-
-
 def _requests(source: Path) -> list[dict[str, str]]:
     with source.open(encoding="latin-1", newline="") as lines:
         return list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 # Ingest
-
-
-def test_no_request_is_lost(tables: Path) -> None:
-    """Every request is a row of LOOKUPS or of the quarantine; here none is in quarantine."""
-    assert (_rows(tables, "lookups").num_rows, _rows(tables, "quarantine").num_rows) == (_REQUESTS, 0)
 
 
 # The evaluation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -86,19 +85,6 @@ def test_a_cycle_names_figures_and_settings(lookup: Run, run: Path) -> None:
     for edits in document["edits"]:
         assert f"  {edits[0]['setting']} = " in ran.out
     assert document["difference"] is None
-
-
-def test_instants_that_a_shedder_remembers_are_times(lookup: Run, run: Path) -> None:
-    """In a cool-down it goes by when each broker last gave something up, which it keeps in µs."""
-    cycles = pq.read_table(run / "cycles").to_pylist()
-    cooling = next(row for row in cycles if (row["policy"], row["reason"]) == ("rack", "cool-down"))
-    at = cooling["ts"].strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    ran = lookup("explain", run, "--policy", "rack", "--at", at, "--master", "none")
-
-    assert "remembered unloaded " in ran.out
-    assert re.search(r"\| 2026-01-05T[\d:]+Z +\| rack=", ran.out)
-    assert "_us" not in ran.out
 
 
 def test_the_owners_of_a_bundle_are_listed(lookup: Run, run: Path) -> None:

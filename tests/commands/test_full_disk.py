@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 _LOOKUP = Path(sys.executable).parent / "lookup"
 _SCENARIO = Path(__file__).parents[2] / "configs" / "scenarios" / "clients-in-one-rack.scenario"
 #: Makes a small disk at $1, fills it as far as the arguments from $3 on run, and lists what is in it.
@@ -34,26 +36,28 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+def _run(script: str, disk: Path, *words: str | Path) -> tuple[list[str], list[str]]:
+    """Run a script with a disk of its own; return the lines of its errors and of its output."""
+    disk.mkdir()
+    command = ["unshare", "-m", "sh", "-c", script, "sh", disk, *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode == 77 or "unshare" in ran.stderr:
+        pytest.skip(f"no disk of its own: {ran.stderr.strip()}")
+    return ran.stderr.splitlines(), ran.stdout.splitlines()
+
+
 @pytest.mark.parametrize("command", ["generate", "ingest"])
 def test_a_full_disk_is_named_and_left_as_it_was(tmp_path: Path, log: Path, command: str) -> None:
     """Exit code 2, earlier results under `--force` whole, and no hidden folder."""
     disk = tmp_path / "disk"
-    disk.mkdir()
     words = {
         "generate": ["generate", "--lookups", "100000", "--output", "out", "--force", "--quiet"],
         "ingest": ["ingest", str(log), "--reader", "csv", "--cluster", "c", "--output", "out", "--force", "--quiet"],
     }
-    ran = subprocess.run(
-        ["unshare", "-m", "sh", "-c", _SCRIPT, "sh", str(disk), "200k", str(_LOOKUP), *words[command]],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ran.returncode == 77 or "unshare" in ran.stderr:
-        pytest.skip(f"no disk of its own: {ran.stderr.strip()}")
+    errors, output = _run(_SCRIPT, disk, "200k", _LOOKUP, *words[command])
 
-    assert ran.stderr.splitlines() == [f"error: {disk}: No space left on device"]
-    assert ran.stdout.splitlines() == ["code 2", "earlier", "./out", "./out/manifest.json"]
+    assert errors == [f"error: {disk}: No space left on device"]
+    assert output == ["code 2", "earlier", "./out", "./out/manifest.json"]
 
 
 #: Makes a small disk at $1, puts the file $2 there, fills the disk and runs the arguments from $3 on.
@@ -69,16 +73,8 @@ echo "code $?"
 def test_a_full_disk_takes_no_file_that_is_written_anew(tmp_path: Path) -> None:
     """A scenario that is rewritten stays as it was, with its figures, and nothing lies beside it."""
     disk = tmp_path / "disk"
-    disk.mkdir()
     line = f"{_LOOKUP} simulate --rewrite {disk}/file >/dev/null; code=$?; ls -A {disk}; cmp {disk}/given {disk}/file"
-    ran = subprocess.run(
-        ["unshare", "-m", "sh", "-c", _FULL, "sh", str(disk), str(_SCENARIO), "sh", "-c", f"{line}; exit $code"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ran.returncode == 77 or "unshare" in ran.stderr:
-        pytest.skip(f"no disk of its own: {ran.stderr.strip()}")
+    errors, output = _run(_FULL, disk, _SCENARIO, "sh", "-c", f"{line}; exit $code")
 
-    assert ran.stderr.splitlines() == [f"error: {disk}/file: No space left on device"]
-    assert ran.stdout.splitlines() == ["file", "fill", "given", "code 2"]
+    assert errors == [f"error: {disk}/file: No space left on device"]
+    assert output == ["file", "fill", "given", "code 2"]

@@ -46,25 +46,6 @@ def test_a_run_over_another_log_is_refused(lookup: Run, tmp_path: Path) -> None:
     assert "other brokers" in mistake
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("[budget]\nmoves = -1\n", "budget.moves: "),
-        ("", "budget: is missing"),
-        ("[budgets]\nmoves = 1\n", "budgets: there is no"),
-    ],
-)
-def test_a_wrong_budget_is_one_sentence(lookup: Run, tmp_path: Path, content: str, sentence: str) -> None:
-    """The file is named, and the page stays as it was."""
-    run, path = write_run(tmp_path / "run", result()), tmp_path / "budget.toml"
-    path.write_text(content)
-
-    mistakes = lookup("report", run, "--budget", path).mistakes
-
-    assert any(mistake.startswith(f"{path}: {sentence}") for mistake in mistakes)
-    assert not (run / "report.html").exists()
-
-
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory, log: Path) -> tuple[Path, Path]:
     """Evaluate a small log in this process; the evaluation and its results."""

@@ -164,16 +164,6 @@ def test_a_stand_in_is_warned_of(lookup: Run, project: Path) -> None:
     assert "falls back to TransferShedder" in run.err
 
 
-def test_parts_are_said_to_come_from_the_broker_conf(lookup: Run, project: Path) -> None:
-    """The comment behind a part that was read names the file it was read from."""
-    lines = lookup("config", "show", project, "--resolved").out.splitlines()
-
-    assert [line.endswith(f"# {project.parent / 'broker.conf'}") for line in lines if line.startswith("shedder")] == [
-        True
-    ]
-    assert f'name = "today"  # {project}' in lines
-
-
 def test_a_bad_value_of_a_profile_is_told_under_pulsars_key(lookup: Run, project: Path) -> None:
     """The parameters of other policies come from the brokers' profiles, which are named; what stands beside counts."""
     conf = project.parent / "b.conf"

@@ -30,7 +30,6 @@ from tests.processes import awaited
 from tests.serve.servers import (
     CLOCK,
     FEW_FILES,
-    JUMPING,
     POLICIES,
     Server,
     decide,
@@ -121,19 +120,6 @@ def test_rows_that_waited_are_written_once(tmp_path: Path) -> None:
 
     assert (len(topics), set(topics.values())) == (150, {1})
     assert any("rows are written again" in line for line in server.said)
-
-
-def test_clock_that_jumps_is_counted(tmp_path: Path) -> None:
-    """Decisions keep their order and no two have one instant, even if the clock goes back by years."""
-    with started_apart(settings_file(tmp_path), prelude=JUMPING) as server:
-        named = [server.ask("POST", "/decide", decide(view("a", "a")))[1]["decision"] for _ in range(10)]
-        jumps = server.figure("lookup_clock_jumps_total")
-        assert server.stop() == 0
-    rows = [row for row in read_table(server.record, "decisions") if row["policy"] == "by-rack"]
-
-    assert jumps >= 4
-    assert [row["decision"] for row in rows] == named
-    assert len({row["ts"] for row in rows}) == len({row["rolls"] for row in rows}) == 10
 
 
 def test_new_settings_are_taken_after_they_are_checked(tmp_path: Path) -> None:

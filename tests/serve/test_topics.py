@@ -126,32 +126,6 @@ def test_list_is_filtered_by_all_that_a_request_has(server: Server) -> None:
         assert (len(answer["topics"]), answer["changed"], answer["topicsHash"]) == (names, names > 0, hashed)
 
 
-@pytest.mark.parametrize(
-    ("setting", "pattern", "filtered"),
-    [
-        ("", f"{NS}/{'(a)' * 20}", False),
-        ("pattern_max_length = 83", f"{NS}/{'(a)' * 20}", True),
-        ("", f"{NS}/b", True),
-        ("pattern_filtering = false", f"{NS}/b", False),
-    ],
-)
-def test_lists_by_labels_leave_patterns_to_clients_as_all_lists_do(
-    settings: Path, setting: str, pattern: str, filtered: bool
-) -> None:
-    """One that is longer than the server permits, and any if patterns are off; the answer says so."""
-    settings.write_text(f"{settings.read_text()}{setting}\n")
-    with started(settings) as server:
-        admin(server, "POST", f"topics/{NS}/b/custom-labels", {"labels": {"env": "test"}})
-        admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "test"}})
-        request = {"namespace": NS, "selector": "env", "pattern": pattern}
-        answers = [server.ask("POST", path, request) for path in ("/list", "/labels")]
-
-    names = [[f"{HERE}b"] if pattern.endswith("/b") else []] if filtered else [[f"{HERE}a", f"{HERE}b"]]
-    assert [(status, answer["topics"], answer["filtered"]) for status, answer in answers] == [
-        (200, *names, filtered)
-    ] * 2
-
-
 def test_forms_of_the_proposals_are_served(server: Server) -> None:
     """PIP-452's list, both lists of PIP-451's draft and of today, labels, and Pulsar's own properties."""
     assert admin(server, "PUT", f"persistent/{NS}/a/properties", {"k1": "v1", "k2": "v2"}) == 204
@@ -188,17 +162,11 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ("POST", "/list", {"namespace": NS, "mode": "some"}, 400, "there is no mode 'some'"),
         ("POST", "/list", {"namespace": NS, "properties": {"k": 1}}, 400, "properties"),
         ("POST", "/list", {"namespace": NS, "properties": {"k": "v" * 300}}, 400, "has 300 characters"),
-        ("POST", "/list", {"namespace": NS, "selector": "="}, 400, "is no condition"),
-        ("POST", "/list", {"namespace": NS, "pattern": "(?!a)"}, 400, "has no lookaround"),
         ("POST", "/list", b"[", 400, "no JSON"),
         ("POST", "/list", b" " * (1 << 21), 413, "larger than"),
         ("GET", "/labels/public/nothing", None, 404, "there is no namespace"),
         ("GET", f"/admin/v2/persistent/{NS}?bundle=0x00000000_0x80000000", None, 400, "by bundle"),
-        ("GET", f"/admin/v2/persistent/{NS}?poperties=k=v", None, 400, "query parameter 'poperties'"),
-        ("GET", "/admin/v2/tenants", None, 400, "no path of topics"),
-        ("PUT", f"/admin/v2/topics/{NS}/a/custom-labels", {}, 400, "method PUT"),
         ("POST", f"/admin/v2/topics/{NS}/z/custom-labels", {"labels": {"a": "b"}}, 404, f"'{HERE}z'"),
-        ("POST", f"/admin/v2/topics/{NS}/a/custom-labels", {"labels": {"a": ""}}, 400, "is empty"),
     ],
 )
 def test_mistake_is_a_sentence(unchanged: Server, method: str, path: str, body: Any, status: int, said: str) -> None:
