@@ -74,7 +74,7 @@ def _jobs(findings: Findings, given: argparse.Namespace) -> Iterator[_Job]:
     for seed in range(1001, 1001 + given.elsewhere):
         yield partial(elsewhere, World(), ("dice", "shedder"), seed), findings.elsewhere.append
     for seed in range(1, given.demos + 1):
-        yield partial(found_in, [seed]), partial(findings.add_found, 1)
+        yield partial(found_in, [seed]), findings.found.append
 
 
 def _about_demand(findings: Findings, given: argparse.Namespace) -> Iterator[_Job]:
@@ -86,16 +86,16 @@ def _about_demand(findings: Findings, given: argparse.Namespace) -> Iterator[_Jo
             yield partial(best_of, World(lost=1), kind, 3_000 + place), findings.winners.append
     for place, demand in enumerate(DEMANDS):
         for seed in range(given.redrawn):
-            yield partial(redrawn, demand, 10_000 * place + seed), partial(findings.add_redrawn, demand)
+            yield partial(redrawn, demand, 10_000 * place + seed), findings.redrawn[demand].add
     for namespaces in (0, 1, 3):
         # What is rare among equals needs more of them.
         for seed in range(given.redrawn if namespaces else 4 * given.redrawn):
-            yield partial(deaf, 500_000 + seed, namespaces), partial(findings.add_deaf, namespaces)
+            yield partial(deaf, 500_000 + seed, namespaces), findings.deaf[namespaces].append
     for seed in range(given.days):
         yield partial(two_days, seed), findings.days.append
         yield partial(same_luck, seed), findings.same_days.append
     for drift in DRIFTS:
-        yield partial(_drifts_of, drift, given.drifts), partial(findings.add_drifts, drift)
+        yield partial(_drifts_of, drift, given.drifts), partial(findings.drifts.__setitem__, drift)
 
 
 def _about_tenants(findings: Findings, given: argparse.Namespace) -> Iterator[_Job]:
@@ -104,7 +104,7 @@ def _about_tenants(findings: Findings, given: argparse.Namespace) -> Iterator[_J
         for pair in PAIRS:
             for seed in range(given.tenants if pair == "mirror" else given.tenants * 2 // 3):
                 number = 1_000_000 + 10_000 * place + 1_000 * list(PAIRS).index(pair) + seed
-                yield partial(compared_by_tenants, world, pair, number), partial(findings.add_tenants, pair, world)
+                yield partial(compared_by_tenants, world, pair, number), findings.tenants[pair][world].append
 
 
 def _drifts_of(drift: Drift, count: int) -> Counter[str]:

@@ -20,8 +20,8 @@ from lookup.model.time import moment_at
 from lookup.replay.run import replay
 from lookup.score.scoring import Plan, Scored, score
 from lookup.settings.evaluation import EvaluationFile
-from tests.acceptance.calibration.equals import METRICS, RULES
-from tests.acceptance.calibration.worlds import PLUGIN
+from tests.acceptance.calibration.equals import METRICS, RULES, named
+from tests.acceptance.calibration.worlds import PLUGIN, policy
 
 __all__ = ["DEMANDS", "Demand", "deaf", "redrawn", "same_luck", "two_days"]
 
@@ -78,7 +78,7 @@ def redrawn(demand: Demand, seed: int, seeds: int = 7) -> Scored:
     Which share of a bundle's clients stands in rack a is drawn anew for every log, so that the policies are equal over
     logs and not on any of them.
     """
-    policies = [_policy(f"keeps-{rack}", scorers=[{"use": "of-rack", "rack": rack}], selector="best") for rack in "ab"]
+    policies = [policy(f"keeps-{rack}", scorers=[{"use": "of-rack", "rack": rack}], selector="best") for rack in "ab"]
     rng = np.random.default_rng(seed)
     with _log(demand, rng, [_likes(demand, rng)], policies, {"seeds": seeds}) as (settings, folder):
         return _scored(settings, folder)
@@ -90,7 +90,7 @@ def deaf(seed: int, namespaces: int, seeds: int = 7) -> Scored:
     demand = Demand(zipf=0.5)
     unheard = [f"n{place}" for place in rng.permutation(demand.bundles)[:namespaces]]
     filters = [{"use": "deaf", "namespaces": unheard}] if unheard else []
-    policies = [_policy("hears"), _policy("deaf", filters=filters, selector="salted-modulo")]
+    policies = [policy("hears"), policy("deaf", filters=filters, selector="salted-modulo")]
     with _log(demand, rng, [_likes(demand, rng)], policies, {"seeds": seeds}) as (settings, folder):
         return _scored(settings, folder)
 
@@ -109,20 +109,16 @@ def _deltas(seed: int, sections: Sequence[Mapping[str, Any]]) -> Iterator[Mappin
     rng = np.random.default_rng(seed)
     demand = Demand(zipf=0.8)
     likes = _likes(demand, rng)
-    policies = [_policy("rendezvous", selector="rendezvous"), _policy("modulo", selector="salted-modulo")]
+    policies = [policy("rendezvous", selector="rendezvous"), policy("modulo", selector="salted-modulo")]
     for day, section in enumerate(sections):
         with _log(demand, rng, [likes], policies, section, day=day) as (settings, folder):
             scored = _scored(settings, folder)
-            yield {one.metric if one.key is None else f"{one.metric}[{one.key}]": one.delta for one in scored.verdicts}
+            yield {named(one.metric, one.key): one.delta for one in scored.verdicts}
 
 
 def _likes(demand: Demand, rng: np.random.Generator) -> FloatArray:
     """Draw the share of each bundle's clients that stands in rack a."""
     return rng.uniform(size=demand.bundles)
-
-
-def _policy(name: str, **parts: Any) -> Mapping[str, Any]:
-    return {"name": name, "filters": [], "selector": "random", **parts}
 
 
 def _scored(settings: EvaluationFile, folder: Path) -> Scored:

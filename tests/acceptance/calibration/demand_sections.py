@@ -119,11 +119,11 @@ def few_section(few: Mapping[int, Counts]) -> tuple[list[str], bool]:
     return list(table(head, rows)), all(are_kept)
 
 
-def gate_section(deaf: Mapping[int, Counter[int]]) -> tuple[list[str], bool]:
+def gate_section(deaf: Mapping[int, Sequence[Scored]]) -> tuple[list[str], bool]:
     """Say what a gate let pass."""
     rows, are_kept = [], []
-    for namespaces, codes in sorted(deaf.items()):
-        logs = sum(codes.values())
+    for namespaces, runs in sorted(deaf.items()):
+        logs, codes = len(runs), Counter(scored.exit_code for scored in runs)
         wrong = logs - codes[3 if namespaces else 0]
         # A namespace that is lost must be seen on every log.
         right = wrong == 0 if namespaces else is_kept(wrong, logs, most=_ALARM, upper=1.0)

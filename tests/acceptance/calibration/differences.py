@@ -17,7 +17,7 @@ from lookup.score.scoring import Plan, Scored, score
 from lookup.score.series import Series, series_of
 from lookup.score.units import Sample, Stratum, layout_of, minus, sample
 from lookup.settings import load_evaluation
-from tests.acceptance.calibration.equals import METRICS, RULES, SEEDS, compared
+from tests.acceptance.calibration.equals import METRICS, RULES, SEEDS, compared, named
 from tests.acceptance.calibration.worlds import KINDS, World, replayed
 
 __all__ = ["KNOWN", "REPLICATES", "TRUTH", "Coverage", "covered_in", "demo", "elsewhere", "found_in", "widths_in"]
@@ -56,7 +56,7 @@ def found_in(seeds: Iterable[int]) -> Counter[str]:
     for seed in seeds:
         verdicts = {(one.policy, one.metric, one.key): one for one in demo(seed).verdicts}
         for policy, metric, key, word in KNOWN:
-            name = metric if key is None else f"{metric}[{key}]"
+            name = named(metric, key)
             counts[f"{policy} {word} in {name}"] += verdicts[policy, metric, key].verdict == word
     return counts
 
@@ -80,7 +80,7 @@ def widths_in(seed: int) -> dict[tuple[str, int], float]:
         drawn = minus(candidate, incumbent)
         for size in REPLICATES:
             halves = [spread(group).half_width() for group in _groups(drawn, size)]
-            name = metric if key is None else f"{metric}[{key}]"
+            name = named(metric, key)
             widths[f"{policy}, `{name}`", size] = sum(halves) / len(halves) / abs(float(drawn.values.mean()))
     return widths
 
@@ -124,18 +124,14 @@ def elsewhere(world: World, kinds: tuple[str, str], seed: int) -> dict[str, tupl
     """Return the difference between policies of two kinds on one log, and its interval, by figure."""
     outcome = replayed(world, seed, [{**KINDS[kind], "name": kind} for kind in kinds], SEEDS)
     scored = compared(outcome, (kinds[0], 0), (kinds[1], 0))
-    return {
-        one.metric if one.key is None else f"{one.metric}[{one.key}]": (one.delta, one.low, one.high)
-        for one in scored.verdicts
-        if one.low < one.high
-    }
+    return {named(one.metric, one.key): (one.delta, one.low, one.high) for one in scored.verdicts if one.low < one.high}
 
 
 def _pairs(series: Iterable[Series], kinds: tuple[str, str]) -> Mapping[str, tuple[Series, Series]]:
     by_name: dict[str, dict[str, Series]] = defaultdict(dict)
     for one in series:
         if one.metric.better != "info" and one.metric.resample != "none":
-            by_name[one.metric.name if one.key is None else f"{one.metric.name}[{one.key}]"][one.policy] = one
+            by_name[named(one.metric.name, one.key)][one.policy] = one
     return {name: (held[kinds[0]], held[kinds[1]]) for name, held in by_name.items() if len(held) == len(kinds)}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
 
 from scipy import special
@@ -26,6 +26,7 @@ __all__ = [
     "equals_in",
     "few_seeds_in",
     "is_kept",
+    "named",
     "upper_bound",
 ]
 
@@ -34,6 +35,11 @@ METRICS = tuple(metric() for metric in lookup_register_metrics())
 SEEDS = len(EvaluationSection(incumbent="").drawn)
 #: Rules of verdicts on logs of six hours: blocks of an hour would be too few.
 RULES = VerdictSection(block_s=900)
+
+
+def named(metric: str, key: str | None) -> str:
+    """Return the name of a figure, with its key if it has one."""
+    return metric if key is None else f"{metric}[{key}]"
 
 
 @dataclass
@@ -62,6 +68,11 @@ class Count:
         """Return the mean of t squared."""
         return self.squares / self.with_interval if self.with_interval else float("nan")
 
+    def merge(self, other: Count) -> None:
+        """Add what another process counted."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
 
 @dataclass
 class Counts:
@@ -84,8 +95,7 @@ class Counts:
             if one.verdict == "identical":
                 continue
             self.certain += one.low == one.high and one.delta != 0
-            name = one.metric if one.key is None else f"{one.metric}[{one.key}]"
-            count = self.by_metric[name]
+            count = self.by_metric[named(one.metric, one.key)]
             count.made += weight
             count.false += weight * (one.verdict in ("better", "worse"))
             if one.p_value == one.p_value:
@@ -101,13 +111,7 @@ class Counts:
         self.open += other.open
         self.certain += other.certain
         for name, count in other.by_metric.items():
-            own = self.by_metric[name]
-            own.made += count.made
-            own.false += count.false
-            own.judged += count.judged
-            own.missed += count.missed
-            own.squares += count.squares
-            own.with_interval += count.with_interval
+            self.by_metric[name].merge(count)
 
 
 def equals_in(

@@ -42,13 +42,13 @@ class Findings:
     equals: dict[tuple[str, World], Counts] = field(default_factory=lambda: defaultdict(Counts))
     logged: Counts = field(default_factory=Counts)
     coverage: dict[tuple[str, str], dict[str, Coverage]] = field(default_factory=lambda: defaultdict(dict))
-    found: Counter[str] = field(default_factory=Counter)
-    logs: int = 0
+    #: of each log, the known differences that were found
+    found: list[Counter[str]] = field(default_factory=list)
     widths: dict[tuple[str, int], float] = field(default_factory=dict)
     #: comparisons of equals with the demand drawn anew
     redrawn: dict[Demand, Counts] = field(default_factory=lambda: defaultdict(Counts))
-    #: of runs in which so many namespaces are never answered
-    deaf: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    #: runs in which so many namespaces are never answered
+    deaf: dict[int, list[Scored]] = field(default_factory=lambda: defaultdict(list))
     drifts: dict[Drift, Counter[str]] = field(default_factory=dict)
     #: comparisons of equals by the number of seeds
     few: dict[int, Counts] = field(default_factory=lambda: defaultdict(Counts))
@@ -65,10 +65,6 @@ class Findings:
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
 
-    def add_tenants(self, pair: str, world: Tenants, found: Found) -> None:
-        """Add a comparison over a log in which tenants have a rack."""
-        self.tenants[pair][world].append(found)
-
     def add_equals(self, key: tuple[str, World], counts: tuple[Counts, Counts]) -> None:
         """Add comparisons of equals."""
         self.equals[key].merge(counts[0])
@@ -82,27 +78,10 @@ class Findings:
             own.placement += one.placement
             own.all_luck += one.all_luck
 
-    def add_redrawn(self, demand: Demand, scored: Scored) -> None:
-        """Add a comparison over a demand drawn anew."""
-        self.redrawn[demand].add(scored)
-
-    def add_deaf(self, namespaces: int, scored: Scored) -> None:
-        """Add a run in which so many namespaces are never answered."""
-        self.deaf[namespaces][scored.exit_code] += 1
-
-    def add_drifts(self, drift: Drift, said: Counter[str]) -> None:
-        """Add what was said of a figure that drifts."""
-        self.drifts[drift] = said
-
     def add_few_seeds(self, counts: Mapping[int, Counts]) -> None:
         """Add comparisons by the number of seeds."""
         for size, one in counts.items():
             self.few[size].merge(one)
-
-    def add_found(self, logs: int, counts: Counter[str]) -> None:
-        """Add logs in which known differences were looked for."""
-        self.logs += logs
-        self.found.update(counts)
 
 
 def page(findings: Findings) -> tuple[str, bool]:
@@ -139,7 +118,7 @@ def page(findings: Findings) -> tuple[str, bool]:
         (["## Intervals of true differences"], True),
         _covered(findings.coverage),
         (["## Known differences"], True),
-        _found(findings.found, findings.logs),
+        _found(findings.found),
         (["## How many replicates"], True),
         (_widths(findings.widths), True),
         (["## Over other logs"], True),
@@ -219,9 +198,12 @@ def _covered(coverage: Mapping[tuple[str, str], Mapping[str, Coverage]]) -> tupl
     return text, kept
 
 
-def _found(found: Counter[str], logs: int) -> tuple[list[str], bool]:
-    rows = [(name, f"{count} of {logs}", state(count >= _POWER * logs)) for name, count in found.items()]
-    kept = all(count >= _POWER * logs for count in found.values())
+def _found(found: Sequence[Counter[str]]) -> tuple[list[str], bool]:
+    counts, logs = Counter[str](), len(found)
+    for of_log in found:
+        counts.update(of_log)
+    rows = [(name, f"{count} of {logs}", state(count >= _POWER * logs)) for name, count in counts.items()]
+    kept = all(count >= _POWER * logs for count in counts.values())
     heads = "against `stock-modular-4.2`, in logs of the demo's size", "found", "kept (95 of 100)"
     return list(table(heads, rows)), kept
 

@@ -23,8 +23,8 @@ from lookup.replay.run import replay
 from lookup.score.scoring import Plan, score
 from lookup.score.verdict import Word
 from lookup.settings.evaluation import EvaluationFile
-from tests.acceptance.calibration.equals import METRICS, RULES
-from tests.acceptance.calibration.worlds import PLUGIN
+from tests.acceptance.calibration.equals import METRICS, RULES, named
+from tests.acceptance.calibration.worlds import PLUGIN, policy
 
 __all__ = ["PAIRS", "TENANTS", "Found", "Tenants", "compared_by_tenants"]
 
@@ -71,20 +71,16 @@ TENANTS = (
 )
 
 
-def _policy(name: str, **parts: Any) -> Mapping[str, Any]:
-    return {"name": name, "filters": [], "selector": "random", **parts}
-
-
 #: What is compared: policies that are equal over demands, and one that goes by the label of a bundle's first client.
 PAIRS = {
     "mirror": tuple(
-        _policy(f"keeps-{rack}", scorers=[{"use": "of-rack", "rack": rack}], selector="best") for rack in "ab"
+        policy(f"keeps-{rack}", scorers=[{"use": "of-rack", "rack": rack}], selector="best") for rack in "ab"
     ),
     "first label": (
-        _policy("random"),
-        _policy("first-label", scorers=[{"use": "property-match", "key": "rack"}], selector="best"),
+        policy("random"),
+        policy("first-label", scorers=[{"use": "property-match", "key": "rack"}], selector="best"),
     ),
-    "equals": (_policy("random"), _policy("modulo", selector="salted-modulo")),
+    "equals": (policy("random"), policy("modulo", selector="salted-modulo")),
 }
 
 
@@ -134,11 +130,9 @@ def compared_by_tenants(world: Tenants, pair: str, seed: int) -> Found:
     names = tuple(policy.name for policy in file.policies)
     evaluation = file.evaluation.model_copy(update={"seeds": outcome.seeds})
     scored = score(outcome, METRICS, Plan(names, evaluation, RULES, labels=("rack",)))
-    verdicts = {
-        one.metric if one.key is None else f"{one.metric}[{one.key}]": (one.verdict, one.delta, one.low, one.high)
-        for one in scored.verdicts
-    }
-    return Found(verdicts, scored.exit_code, 0.0 if scored.units is None else scored.units.worth)
+    verdicts = {named(one.metric, one.key): (one.verdict, one.delta, one.low, one.high) for one in scored.verdicts}
+    worth = next((one.units.worth for one in scored.verdicts if one.units is not None), 0.0)
+    return Found(verdicts, scored.exit_code, worth)
 
 
 def _log(world: Tenants, rng: np.random.Generator) -> tuple[pa.Table, Mapping[tuple[str, int], Mapping[str, Any]]]:

@@ -15,7 +15,7 @@ from lookup.replay.outcome import MetricSums, ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
 
-__all__ = ["KINDS", "PLUGIN", "WORLDS", "Policy", "World", "group", "replayed"]
+__all__ = ["KINDS", "PLUGIN", "WORLDS", "Policy", "World", "group", "policy", "replayed"]
 
 Policy = Mapping[str, Any]
 
@@ -31,6 +31,11 @@ KINDS: Mapping[str, Policy] = {
     "shedder": {"filters": _FILTERS, "selector": "least-resource-usage", "shedder": "threshold"},
     "sticky": {"filters": _FILTERS, "scorers": ["sticky"], "selector": "softmax"},
 }
+
+
+def policy(name: str, **parts: Any) -> Policy:
+    """Return a policy without filters that rolls dice, but for some of its parts."""
+    return {"name": name, "filters": [], "selector": "random", **parts}
 
 
 @dataclass(frozen=True)
