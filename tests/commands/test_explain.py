@@ -69,15 +69,6 @@ def test_a_broker_s_name_of_a_property_is_warned_of(lookup: Run, tmp_path: Path,
     assert warning.endswith("clients send rack")
 
 
-def test_the_prefix_is_the_brokers_own(lookup: Run, tmp_path: Path) -> None:
-    """If brokers publish under another prefix, that one is warned of as well."""
-    broker = '[[brokers]]\nid = "p:1"\nprofile = { lookup_property_prefix = "my." }\n'
-
-    ran = lookup("explain", evaluation(tmp_path, broker), "--topic", "t", "--property", "my.rack=a")
-
-    assert 'warning: --property my.rack: "my." is' in ran.err
-
-
 def test_rejections_are_reasoned(lookup: Run, tmp_path: Path) -> None:
     """A rejected broker is listed with the filter's reason and words; with no broker left the policy declines."""
     ran = lookup("explain", evaluation(tmp_path, FILTERED), "--topic", "orders")

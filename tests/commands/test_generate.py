@@ -41,19 +41,6 @@ def test_tables_and_manifest_are_written(lookup: Run, tmp_path: Path) -> None:
     assert manifest["command"][:3] == ["lookup", "generate", "--output"]
 
 
-def test_a_full_folder_is_kept_but_for_tables_that_are_replaced(lookup: Run, tmp_path: Path) -> None:
-    """Without `--force` it is refused; with it earlier tables are replaced and other files stay."""
-    (tmp_path / "mine.txt").write_text("mine")
-
-    (mistake,) = lookup("generate", "--output", tmp_path, *SMALL).mistakes
-    assert "--force" in mistake
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-    assert [lookup("generate", "--output", tmp_path, *SMALL, "--force").code for _ in range(2)] == [0, 0]
-    assert (tmp_path / "mine.txt").read_text() == "mine"
-    assert pq.read_table(tmp_path / "lookups", partitioning=None).num_rows == 300
-
-
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [

@@ -182,7 +182,7 @@ def test_the_examples_of_the_help_run_as_printed(lookup: Run, tmp_path: Path, mo
     between = [command for command in commands("topics") if command not in (CREATE, *last)]
     for command in (CREATE, *between, *last):
         for line, _ in command.examples:
-            # Of a server: `test_topic_server.py`.
+            # Of a server: `test_topics_at_server.py`.
             if "--server" in line:
                 continue
             endless = () if command.name != "topics watch" else ("--for", "0")

@@ -1,4 +1,4 @@
-"""A lister at work in threads: none waits for another, and each gets the list of its request."""
+"""A lister at work in threads: each gets the list of its request."""
 
 from __future__ import annotations
 
