@@ -252,6 +252,8 @@ def test_policy_in_shadow_waits_for_owners(tmp_path: Path, topic: StateFile) -> 
         ("no bundle", _OWNED),
         (bundle(9), '{"state": "Owned"}'),
         (bundle(9), '{"state": "Owned", "dstBroker": ["b3:8080"]}'),
+        (bundle(9), '{"state": 7, "dstBroker": "b3:8080"}'),
+        (bundle(9), '{"state": "Owned", "dstBroker": "b3:8080", "versionId": "x"}'),
         (bundle(9), '{"state": "Splitting", "sourceBroker": "b1:8080", "splitServiceUnitToDestBroker": {"x": null}}'),
         ("", ""),
     ],
