@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lookup.api.inspecting import inspect as inspect
     from lookup.api.moving import open_plan as open_plan
     from lookup.api.moving import plan as plan
-    from lookup.api.moving import verify as verify
     from lookup.api.results import open_run as open_run
     from lookup.api.simulating import simulate as simulate
     from lookup.api.tuning import open_tuning as open_tuning
@@ -55,7 +54,6 @@ _FUNCTIONS = {
     "inspect": "lookup.api.inspecting",
     "open_plan": "lookup.api.moving",
     "plan": "lookup.api.moving",
-    "verify": "lookup.api.moving",
     "open_run": "lookup.api.results",
     "simulate": "lookup.api.simulating",
     "open_tuning": "lookup.api.tuning",

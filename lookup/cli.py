@@ -56,7 +56,7 @@ SUMMARIES = {
     "tune": "search for better settings, and confirm them on unseen days",
     "serve": "choose owners for the brokers of a live cluster",
     "apply": "make the moves of a plan in a live cluster, or undo them",
-    "verify": "recompute recorded decisions, or measure the effect of a plan",
+    "verify": "recompute recorded decisions",
     "plugins list": "list policy parts, topic listers, log readers and metrics",
     "config show": "print a file that ships, or settings with their sources",
     "config list": "list the files that ship, with the names to give instead of a path",

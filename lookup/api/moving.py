@@ -1,4 +1,4 @@
-"""Plan the moves to make now in a cluster, hold a plan against the cluster, and measure what came of it.
+"""Plan the moves to make now in a cluster, or open a plan that was written.
 
 Programs call this, and the commands.
 """
@@ -6,7 +6,6 @@ Programs call this, and the commands.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,21 +16,17 @@ from lookup.api.arguments import Say, names_of, require_path
 from lookup.api.files import write_page
 from lookup.api.outputs import as_html, data_frame
 from lookup.collect.collector import Endpoints
-from lookup.collect.sources import now_us
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.sources import list_log
 from lookup.model.quoting import listed, quantity, shown, suggestion
-from lookup.model.time import US_PER_S
-from lookup.moving.journal import read_journal
 from lookup.moving.origins import with_lookups
 from lookup.moving.plan import PLAN, Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
 from lookup.moving.reading import Rows, read_now, recorded
 from lookup.moving.state import state_of
-from lookup.moving.verifying import PlanMeasured, measured_from_us, plan_measured
 from lookup.settings import PolicySpec, policy_warnings
 from lookup.settings.files import anchored, load_policies, namespaces_in, policies_in, read_text
 from lookup.settings.releases import release_of_all
@@ -40,7 +35,7 @@ from lookup.settings.shipped import shipped_path
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEFAULT_POLICY", "Plan", "Source", "open_plan", "plan", "verify"]
+__all__ = ["DEFAULT_POLICY", "Plan", "Source", "open_plan", "plan"]
 
 #: The policy whose shedder plans unless another is named.
 DEFAULT_POLICY = "shipped:rebalance"
@@ -216,28 +211,6 @@ def open_plan(path: str | os.PathLike[str]) -> Plan:
         InputError: if it is none, or was edited.
     """
     return Plan(read_plan(require_path("path", path)))
-
-
-def verify(
-    journal: str | Path, source: Source | str | Path, *, progress: Callable[[str], None] = lambda message: None
-) -> PlanMeasured:
-    """Measure what a plan predicted, after its bundles have moved.
-
-    Args:
-        journal: path of the journal that `lookup.apply` wrote.
-        source: a cluster that is reached, or its record; a path is a record, at its end.
-        progress: called with one short sentence at each step.
-
-    Raises:
-        InputError: if nothing has moved, the plan was taken back, it is another cluster, or a broker has not reported
-            its load since.
-    """
-    source, carried_out = Source.of(source), read_journal(journal)
-    wait_s = (measured_from_us(carried_out) - now_us()) / US_PER_S
-    if source.record is None and wait_s > 0:
-        progress(f"waiting {wait_s:.0f} s for rates of after the last move")
-        time.sleep(wait_s)
-    return plan_measured(carried_out, state_of(source.rows(progress)))
 
 
 def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ...], drain: tuple[str, ...]) -> Limits:

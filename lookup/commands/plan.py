@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lookup.moving.plan import MovePlan
     from lookup.report.blocks import Table
 
-__all__ = ["COMMANDS", "add_lookups", "add_source", "source_of"]
+__all__ = ["COMMANDS"]
 
 #: How long reports of a cluster that is read now are waited for unless --wait says it, seconds.
 _WAIT_S = 60.0
@@ -37,7 +37,20 @@ _ROWS = 20
 
 
 def _add_arguments(parser: Parser) -> None:
-    add_source(parser)
+    parser.add_argument("--record", metavar="DIR", help="record of `lookup collect` to read in place of a live cluster")
+    parser.add_argument("--at", type=moment, dest="at", metavar="TIME", help="instant of --record (default: its end)")
+    add_cluster(parser)
+    parser.add_argument(
+        "--wait", type=duration, dest="wait_s", metavar="TIME", help="longest wait for load reports (default: 60s)"
+    )
+    parser.add_argument(
+        "--namespaces",
+        metavar="FILE",
+        help="TOML file with [[namespaces]] (default: those of the record or the cluster)",
+    )
+    parser.add_argument(
+        "--lookups", metavar="PATH", help="LOOKUPS table of the cluster, for the locations of clients in the day before"
+    )
     parser.add_argument("--output", metavar="DIR", help="new or empty folder for plan.json and plan.html")
     parser.add_argument("--force", action="store_true", help="replace an earlier plan in it, but no other file")
     parser.add_argument(
@@ -55,36 +68,14 @@ def _add_arguments(parser: Parser) -> None:
     _add_printed(parser)
 
 
-def add_source(parser: Parser) -> None:
-    """Add the flags that say which cluster is read, and how."""
-    parser.add_argument("--record", metavar="DIR", help="record of `lookup collect` to read in place of a live cluster")
-    parser.add_argument("--at", type=moment, dest="at", metavar="TIME", help="instant of --record (default: its end)")
-    add_cluster(parser)
-    parser.add_argument(
-        "--wait", type=duration, dest="wait_s", metavar="TIME", help="longest wait for load reports (default: 60s)"
-    )
-    parser.add_argument(
-        "--namespaces",
-        metavar="FILE",
-        help="TOML file with [[namespaces]] (default: those of the record or the cluster)",
-    )
-    add_lookups(parser)
-
-
-def add_lookups(parser: Parser) -> None:
-    """Add the flag that says where clients are."""
-    parser.add_argument(
-        "--lookups", metavar="PATH", help="LOOKUPS table of the cluster, for the locations of clients in the day before"
-    )
-
-
-def source_of(arguments: argparse.Namespace) -> Source:
-    """Return the cluster that the flags name."""
+def _source_of(arguments: argparse.Namespace) -> Source:
     problems = []
     if arguments.record is None and not any(getattr(cluster_of(arguments), name) for name in CONNECTION):
         problems.append("no cluster is given: give --record DIR or --cluster FILE")
     if arguments.record is None and arguments.at is not None:
         problems.append("--at: is an instant of a record; give --record as well")
+    if arguments.record is not None and arguments.wait_s is not None:
+        problems.append("--wait: is for a cluster that is read now; --record has the reports that it has, leave it out")
     if arguments.namespaces is not None and not Path(arguments.namespaces).is_file():
         problems.append(f"--namespaces: there is no file {arguments.namespaces}")
     if problems:
@@ -103,18 +94,9 @@ def source_of(arguments: argparse.Namespace) -> Source:
     )
 
 
-def _require_live(arguments: argparse.Namespace) -> None:
-    """Refuse the flag of a cluster that is read now beside a record, which has the reports that it has."""
-    if arguments.record is not None and arguments.wait_s is not None:
-        raise SettingsError(
-            "--wait: is for a cluster that is read now; --record has the reports that it has, leave it out"
-        )
-
-
 def _run(arguments: argparse.Namespace) -> int:
     """Make a plan, write and print it; return 0 with moves and 4 without."""
-    source = source_of(arguments)
-    _require_live(arguments)
+    source = _source_of(arguments)
     if arguments.force and arguments.output is None:
         raise SettingsError("--force: replaces an earlier plan in --output, which is not given")
     if arguments.policy is not None and arguments.tuned is not None:

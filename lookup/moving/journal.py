@@ -56,8 +56,6 @@ class Journal:
         self.back: dict[int, dict[str, Any]] = {}
         #: the latest entry of shedding; None: it was never touched
         self._shedding: dict[str, Any] | None = None
-        #: when the latest move was seen to be over, as ISO time; None: none was
-        self.moved_at: str | None = None
         self._file: IO[bytes] | None = None
         self._checksum = ""
 
@@ -154,7 +152,6 @@ class Journal:
             self.plan = plan_of(entry["plan"], f"the plan in {self.path}")
         elif event in _STEPS:
             (self.back if entry.get("back") else self.there)[entry["step"]] = entry
-            self.moved_at = entry["at"] if event in ("moved", "elsewhere") else self.moved_at
         elif event in ("freezing", "thawed"):
             self._shedding = entry
 

@@ -58,12 +58,6 @@ class ClusterState:
     #: what was missing, a sentence each
     missing: tuple[str, ...]
 
-    def reported_us(self) -> dict[str, int]:
-        """Return when the latest load report of each broker was written, µs since the Unix epoch."""
-        table = self.rows.tables["loads"]
-        times = table.column("ts").cast("int64").to_pylist()
-        return dict(zip(table.column("broker").to_pylist(), times, strict=True))
-
     def epoch_of(self, broker: str) -> int:
         """Return the `startTimestamp` of a broker, ms, 0 if it did not say."""
         number = self.view.brokers.number(broker)
