@@ -23,7 +23,6 @@ from lookup.replay.reports import report_paths
 from lookup.replay.run import replay, run_plan
 from lookup.report.manifest import fingerprint
 from lookup.score.luck import LEVEL, replicates_for
-from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.tuning import TuneFile
 from lookup.spark.cluster import check_reach
@@ -34,7 +33,7 @@ from lookup.tuning.sought import aims_on, check_bundles, check_figures, require_
 from lookup.tuning.space import Space
 from lookup.tuning.trials import Shown, policy_name, shown_of
 
-__all__ = ["SEALED", "LogTrials", "evaluate_finalists", "log_span"]
+__all__ = ["SEALED", "LogTrials", "log_span"]
 
 #: Batches of a search have other luck than each other, and than the confirmation, which has the last of so many draws.
 _DRAWS = 16
@@ -148,7 +147,10 @@ class LogTrials:
     def confirmed(self, finalists: Sequence[Candidate], search: Search, progress: Say, warn: Say) -> Shown:
         """Evaluate the finalists on the sealed days, into a folder of its own."""
         selection = self._selection(finalists, _DRAWS - 1, search, replicates=self.replicates, is_sealed=True)
-        scored = evaluate_finalists(f"{self.folder}/{SEALED}", selection, self.workers, progress, warn)
+        with draft(f"{self.folder}/{SEALED}", OUTPUTS, force=True) as target:
+            scored, _ = evaluate_into(
+                target, selection, self.workers, by=(), progress=progress, warn=warn, command=["tune"], clock=Clock()
+            )  # fmt: skip
         aims = search.aims or aims_on(self.file.tune, scored)
         return shown_of(scored, (one.number for one in finalists), aims, days=self.days(is_sealed=True))
 
@@ -178,15 +180,6 @@ class LogTrials:
         conf, sources = load_manager_keys(settings), load_manager_sources(settings)
         policies = build_policies(self.selection.registry, specs, conf, sources)
         return replace(self.selection, settings=settings, policies=policies)
-
-
-def evaluate_finalists(folder: str, selection: Selection, workers: Workers, progress: Say, warn: Say) -> Scored:
-    """Evaluate the finalists of a search and its incumbent into a folder of their own."""
-    with draft(folder, OUTPUTS, force=True) as target:
-        scored, _ = evaluate_into(
-            target, selection, workers, by=(), progress=progress, warn=warn, command=["tune"], clock=Clock()
-        )  # fmt: skip
-    return scored
 
 
 def log_span(settings: EvaluationFile) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.sources import list_log
-from lookup.model.quoting import listed, quantity, shown, suggestion
+from lookup.model.quoting import listed, quantity
 from lookup.moving.origins import with_lookups
 from lookup.moving.plan import PLAN, Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
@@ -162,8 +162,6 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
     source: Source | str | os.PathLike[str],
     *,
     policy: str | os.PathLike[str] | Mapping[str, object] = DEFAULT_POLICY,
-    tuned: str | os.PathLike[str] | None = None,
-    candidate: int | None = None,
     max_moves: int | None = None,
     max_weight: float | None = None,
     only: str | Sequence[str] = (),
@@ -176,8 +174,6 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
     Args:
         source: a cluster that is reached, or its record; a path is a record, at its end.
         policy: path of a TOML file with a policy that has a shedder, `shipped:NAME`, or what would stand in it.
-        tuned: folder of `lookup tune`, whose candidate is the policy, in place of `policy`.
-        candidate: number of a finalist there; default: the one that is recommended.
         max_moves: most bundles that move, 1 or more; with either limit the shedder's own budget for a cycle gives way.
         max_weight: most load that moves, bytes per second, above 0.
         only: namespaces whose bundles may move, or one.
@@ -188,7 +184,7 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
     source = Source.of(source)
     limits = _limits(max_moves, max_weight, names_of("only", only), names_of("drain", drain))
     plugins = names_of("plugin_files", plugin_files)
-    specs = _specs(policy, tuned, candidate)
+    specs = _specs(policy)
     if all(spec.release_note is None for spec in specs):
         # Mistakes are found before a cluster is read, which may take a minute.
         built = _with_shedder(specs, plugins)
@@ -238,33 +234,7 @@ def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> P
     return policy
 
 
-def _specs(
-    given: str | os.PathLike[str] | Mapping[str, object], tuned: str | os.PathLike[str] | None, candidate: int | None
-) -> Sequence[PolicySpec]:
-    if tuned is not None:
-        return policies_in(_tuned_table(tuned, candidate), f"{os.fspath(tuned)}/tune.json")
-    if candidate is not None:
-        raise SettingsError(Argument("candidate"), " is of a search; give ", Argument("tuned"), " as well")
+def _specs(given: str | os.PathLike[str] | Mapping[str, object]) -> Sequence[PolicySpec]:
     if isinstance(given, Mapping):
         return policies_in(anchored(given, Path.cwd()), "policy")
     return load_policies(shipped_path(require_path("policy", given, or_mapping=True)))
-
-
-def _tuned_table(folder: str | os.PathLike[str], candidate: int | None) -> Mapping[str, Any]:
-    # With all that a search needs: two seconds that no other plan takes.
-    from lookup.api.tuning import open_tuning
-
-    tuning = open_tuning(folder)
-    finalists = {entry["candidate"]: entry for entry in tuning.document()["finalists"]}
-    if candidate is None:
-        if not tuning.recommended:
-            which = f"finalists: {listed(map(str, finalists))}" if finalists else "there is no finalist either"
-            raise SettingsError(Argument("tuned"), f": {os.fspath(folder)} recommends nothing; {which}")
-        candidate = tuning.recommended[0]["candidate"]
-    if candidate not in finalists:
-        hint = suggestion(str(candidate), map(str, finalists))
-        raise SettingsError(
-            Argument("candidate"), f": {shown(candidate)} is no finalist of {os.fspath(folder)}; {hint}"
-        )
-    table: Mapping[str, Any] = finalists[candidate]["policy"]
-    return table

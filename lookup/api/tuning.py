@@ -20,33 +20,27 @@ from lookup.api.arguments import Say, require_mapping, require_path
 from lookup.api.evaluating import size_of
 from lookup.api.files import write_page
 from lookup.api.given import Table, given_tables
-from lookup.api.log_trials import SEALED, LogTrials, evaluate_finalists, log_span
+from lookup.api.log_trials import SEALED, LogTrials
 from lookup.api.outputs import data_frame, result_folder
 from lookup.api.results import Evaluation, open_run, require_page_packages
-from lookup.api.selection import Selection
 from lookup.errors import Argument, InputError
 from lookup.logs.jobs import Workers
 from lookup.logs.outputs import require_free, write_beside
 from lookup.logs.sources import locate
 from lookup.model.documents import json_value
 from lookup.model.quoting import quantity
-from lookup.model.time import time_text
-from lookup.replay.run import run_plan
-from lookup.report.figures import read_run
-from lookup.report.manifest import fingerprint
 from lookup.score.figures import FIGURES
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, apart
 from lookup.tuning import document as documents
-from lookup.tuning.sealing import DAY_US
 from lookup.tuning.search import Batch, Candidate, Search
-from lookup.tuning.trials import Shown, shown_of
+from lookup.tuning.trials import Shown
 from lookup.tuning.wording import reopened
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "confirm_elsewhere", "has_tuning", "open_tuning", "tune"]
+__all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "has_tuning", "open_tuning", "tune"]
 
 #: Version of `tune.json` and `search.json`.
 _SCHEMA = 3
@@ -70,11 +64,10 @@ class Tuning:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 with a recommendation by the last log, 4 with none, or if it has too few senders to show it."""
-        last = [self._document, *self._document["against"]][-1]
-        confirmed = [one["candidate"] for one in last["finalists"] if one["objection"] is None and last["recommended"]]
-        figures, days = documents.read_figures(self._document), last.get("folder", SEALED)
-        return 4 if all(documents.is_open(figures[number, days].values()) for number in confirmed) else 0
+        """Return 0 with a recommendation, 4 with none, or if the log has too few senders to show it."""
+        found, figures = self._document, documents.read_figures(self._document)
+        confirmed = [one for one in found["finalists"] if one["objection"] is None and found["recommended"]]
+        return 4 if all(documents.is_open(figures[one["candidate"], SEALED].values()) for one in confirmed) else 0
 
     @property
     def conclusion(self) -> str:
@@ -91,7 +84,7 @@ class Tuning:
     def figures(self) -> pd.DataFrame:
         """FIGURES with two columns more: `candidate`, 0 for today's settings, and `days`.
 
-        Days are "search", "sealed", or the folder of another log. Totals are those of a day.
+        Days are "search" or "sealed". Totals are those of a day.
         """
         columns = ["candidate", "days", *FIGURES.names]
         return data_frame(self._document["figures"], columns)
@@ -104,18 +97,6 @@ class Tuning:
             InputError: if there is none, as after a search without finalists.
         """
         return open_run(f"{self.folder}/{SEALED}")
-
-    def candidate(self, number: int) -> dict[str, Any]:
-        """Return what is known of a candidate, of a finalist also what the sealed days say.
-
-        Raises:
-            InputError: if there is none of this number.
-        """
-        known = {one["candidate"]: one for part in ("candidates", "finalists") for one in self._document[part]}
-        if number not in known:
-            raise InputError(f"{self.folder}: there is no candidate {number}; they go from 0 to {max(known)}")
-        of = [row for row in self._document["figures"] if row["candidate"] == number]
-        return {**known[number], "figures": of}
 
     def document(self) -> dict[str, Any]:
         """Return what `tune.json` holds."""
@@ -327,7 +308,6 @@ class TuneRun:
             "recommended": recommended,
             "finalists": judged,
             "incumbent": {"policy": self.trials.incumbent, "cycles": None if sealed is None else sealed.cycles.get(0)},
-            "against": [],
             "candidates": candidates,
             "figures": documents.figures_of_search(search, sealed),
             "settings": documents.settings_entries(search),
@@ -339,36 +319,6 @@ class TuneRun:
                 for record in batches
             ],
         }
-
-
-def confirm_elsewhere(found: Tuning, selection: Selection, workers: Workers, *, progress: Say, warn: Say) -> Tuning:
-    """Judge the finalists of a search on another log by the rules of the sealed days, and write the result.
-
-    Args:
-        selection: the evaluation of the sealed days with the other log, its tables and other seeds.
-
-    Raises:
-        InputError: if it is the log of the search, or none of its lookups would be scored.
-    """
-    settings, document = selection.settings, found.document()
-    log = str(settings.inputs.lookups)
-    mark = fingerprint(log)["blake2b"]
-    if mark == read_run(f"{found.folder}/{SEALED}").manifest["inputs"]["lookups"]["blake2b"]:
-        raise InputError(f"{log}: is the log of the search, which confirms nothing; give another one")
-    first_us, last_us = log_span(settings)
-    scored_us = run_plan(settings).first_scored(first_us)
-    if scored_us > last_us:
-        raise InputError(f"{log}: ends before anything of it is scored: evaluation.warmup_s is longer than the log")
-    folder = f"against-{mark[:8]}"
-    scored = evaluate_finalists(f"{found.folder}/{folder}", selection, workers, progress, warn)
-    numbers = [one["candidate"] for one in document["finalists"]]
-    shown = shown_of(scored, numbers, documents.aims_of(document), days=(last_us + 1 - scored_us) / DAY_US)
-    about = {"log": log, "folder": folder, "blake2b": mark, "first": time_text(first_us), "last": time_text(last_us)}
-    entry = documents.against_entry(document, shown, about)
-    logs = [one for one in document["against"] if one["blake2b"] != mark]
-    figures = [row for row in document["figures"] if row["days"] != folder]
-    figures += documents.figures_on(folder, shown.standings)
-    return _write_result(found.folder, document | {"against": [*logs, entry], "figures": figures}, progress, warn)
 
 
 def _write_result(folder: str, document: Mapping[str, Any], progress: Say, warn: Say) -> Tuning:

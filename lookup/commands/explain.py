@@ -32,7 +32,6 @@ from lookup.commands.options import (
     whole,
 )
 from lookup.commands.streams import data_console, note, plain, print_json, warn
-from lookup.commands.tune import explain_candidate
 from lookup.engine.policy import Policy
 from lookup.errors import SettingsError
 from lookup.model.quoting import closest, listed
@@ -67,14 +66,13 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument("--bundle", metavar="BUNDLE", help="bundle of a run, to explain its owners")
     parser.add_argument("--decision", metavar="ID", help="decision of a run, as CLUSTER/POLICY/SEED/NUMBER")
     parser.add_argument("--seed", type=whole, metavar="N", help="seed of the replicate in a run (default: the first)")
-    parser.add_argument("--candidate", type=whole, metavar="N", help="candidate of a finished search")
     add_master(parser)
     add_format(parser, "table", "json")
 
 
 #: Destinations of flags that are about a lookup that is made up, and about a run.
 _OF_LOOKUP = ("set", "property", "client", "usage")
-_OF_RUN = ("bundle", "decision", "seed", "candidate", "master")
+_OF_RUN = ("bundle", "decision", "seed", "master")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -84,8 +82,6 @@ def _run(arguments: argparse.Namespace) -> int:
         if getattr(arguments, dest) not in (None, []):
             where = "belongs to a lookup of an evaluation, not to a run" if is_run else "needs the folder of a run"
             raise SettingsError(f"--{dest.removesuffix('_s')}: {where}; see `lookup explain --help`")
-    if is_run and arguments.candidate is not None:
-        return explain_candidate(arguments.config, arguments.candidate, arguments.format)
     if is_run:
         return run_explained(arguments)
     if not arguments.topic:

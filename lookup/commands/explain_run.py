@@ -52,8 +52,7 @@ def run_explained(arguments: argparse.Namespace) -> int:
     folder = arguments.config
     if has_tuning(folder):
         raise SettingsError(
-            f"{folder}: holds a search, of which --candidate explains one number; its sealed days are an evaluation, "
-            f"{folder}/sealed"
+            f"{folder}: holds a search, which tune.json describes; its sealed days are an evaluation, {folder}/sealed"
         )
     run = read_run(folder)
     rows = run.summary["inputs"]["rows"]

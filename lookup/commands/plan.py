@@ -56,10 +56,6 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--policy", type=settings_path, metavar="FILE", help="TOML file of a policy (default: shipped:rebalance)"
     )
-    parser.add_argument("--tuned", metavar="DIR", help="results of `lookup tune`, for the recommended policy")
-    parser.add_argument(
-        "--candidate", type=whole, metavar="N", help="finalist of --tuned (default: the recommended one)"
-    )
     parser.add_argument("--max-moves", type=whole, metavar="N", help="largest number of moves")
     parser.add_argument("--max-weight", type=number, metavar="B/S", help="largest load to move, in bytes per second")
     parser.many("--only", metavar="NAMESPACE", help="namespace whose bundles may move")
@@ -99,23 +95,19 @@ def _run(arguments: argparse.Namespace) -> int:
     source = _source_of(arguments)
     if arguments.force and arguments.output is None:
         raise SettingsError("--force: replaces an earlier plan in --output, which is not given")
-    if arguments.policy is not None and arguments.tuned is not None:
-        raise SettingsError("--policy and --tuned: a plan has one policy; give one of them")
     from lookup.api.moving import DEFAULT_POLICY, PAGE, plan
     from lookup.logs.outputs import require_free
     from lookup.moving.plan import PLAN
 
     if arguments.output is not None:
         # Before a cluster is read, which may take a minute.
-        inputs = ("record", "policy", "tuned", "namespaces", "lookups")
+        inputs = ("record", "policy", "namespaces", "lookups")
         require_apart({"output": arguments.output}, {name: getattr(arguments, name) for name in inputs})
         require_free(arguments.output, force=arguments.force)
     with progress("reading settings") as stage:
         made = plan(
             source,
             policy=arguments.policy or DEFAULT_POLICY,
-            tuned=arguments.tuned,
-            candidate=arguments.candidate,
             max_moves=arguments.max_moves,
             max_weight=arguments.max_weight,
             only=arguments.only,
@@ -191,7 +183,7 @@ COMMANDS = (
             ("lookup plan --cluster cluster.toml --output plan", "the moves of shipped:rebalance"),
             ("lookup plan --record record --at 2026-01-01T12:00:00Z", "plan at an instant of a record"),
             ("lookup plan --record record --drain broker-2 --max-moves 40", "empty broker-2, then balance"),
-            ("lookup plan --record record --tuned tuned --only shop/orders", "plan with a tuned policy"),
+            ("lookup plan --record record --policy tuned.toml --only shop/orders", "plan with a policy of your own"),
         ),
         add_arguments=_add_arguments,
         run=_run,

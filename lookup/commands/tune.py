@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -26,29 +26,13 @@ from lookup.commands.options import (
 from lookup.commands.show import to_toml
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress, warn
 from lookup.errors import SettingsError
-from lookup.tuning.wording import (
-    SEALED,
-    SEARCHED,
-    Figures,
-    answers,
-    beside_today,
-    confirmation,
-    figure_rows,
-    gain_text,
-    label,
-    number_of,
-    restart_text,
-    sentences,
-)
+from lookup.tuning.wording import SEALED, Figures, beside_today, confirmation, figure_rows, restart_text, sentences
 
 if TYPE_CHECKING:
     # It needs what only `run` asks for.
     from lookup.api.tuning import Tuning
 
-__all__ = ["COMMAND", "explain_candidate"]
-
-#: Settings that are instants of one log.
-_TIMES = ("since", "until", "scored_from")
+__all__ = ["COMMAND"]
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -56,12 +40,7 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--broker-conf", metavar="FILE", help="broker.conf to improve, in place of SEARCH, with shipped spaces"
     )
-    parser.add_argument(
-        "--against",
-        metavar="PATH",
-        help="LOOKUPS of another log, in place of SEARCH, to judge the finalists in --output",
-    )
-    parser.instead["config"] = ("broker_conf", "against")
+    parser.instead["config"] = ("broker_conf",)
     add_output(parser, "the results. An interrupted search in it is resumed")
     parser.add_argument("--lookups", metavar="PATH", help="LOOKUPS table to read in place of inputs.lookups")
     parser.add_argument("--brokers", metavar="PATH", help="BROKERS table to read in place of inputs.brokers")
@@ -74,13 +53,9 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Search, print what was found, and return 0 with a recommendation or 4 with none."""
-    names = {"config": "SEARCH", "broker_conf": "--broker-conf", "against": "--against"}
-    searches = [name for dest, name in names.items() if getattr(arguments, dest) is not None]
-    if len(searches) > 1:
-        raise SettingsError(f"{searches[-1]}: stands for a whole search; leave {searches[0]} out")
+    if arguments.config is not None and arguments.broker_conf is not None:
+        raise SettingsError("--broker-conf: stands for a whole search; leave SEARCH out")
     require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
-    if arguments.against is not None:
-        return _run_against(arguments)
     # Python forgets an interruption that comes while an import gives its lock back.
     with interrupted_later():
         from lookup.api.evaluating import size_of
@@ -122,46 +97,6 @@ def _run(arguments: argparse.Namespace) -> int:
     return _deliver(found, arguments.format)
 
 
-def _run_against(arguments: argparse.Namespace) -> int:
-    """Judge the finalists of a finished search on another log, print the result, and return 0 or 4."""
-    with interrupted_later():
-        from lookup.api.evaluating import size_of
-        from lookup.api.log_trials import SEALED
-        from lookup.api.selection import given_inputs, select
-        from lookup.api.tuning import confirm_elsewhere, open_tuning
-        from lookup.commands.workers import workers_of
-        from lookup.logs.jobs import watched_by
-        from lookup.report.confirmation import new_seeds
-        from lookup.report.figures import read_run, settings_given
-
-    if arguments.lookups is not None or arguments.no_holdout or arguments.force:
-        raise SettingsError("--against: judges a finished search; leave --lookups, --no-holdout and --force out")
-    found = open_tuning(arguments.output)
-    given = settings_flags(arguments) | {"inputs.lookups": arguments.against}
-    given |= {} if arguments.brokers is None else {"inputs.brokers": arguments.brokers}
-    if not found.document()["finalists"]:
-        raise SettingsError(f"--against: the search in {found.folder} had no finalist, so there is nothing to confirm")
-    sealed = read_run(f"{found.folder}/{SEALED}")
-    settings = settings_given(sealed)
-    kept = {key: value for key, value in settings["evaluation"].items() if key not in _TIMES}
-    of_log = {f"inputs.{name}" for name in ("loads", "bundles", "ownership") if settings["inputs"].get(name)}
-    if missing := sorted(of_log - given.keys()):
-        raise SettingsError(
-            [f"{key}: the search had this table of its own log; set the other log's" for key in missing]
-        )
-    selection = select(settings | {"evaluation": kept | new_seeds(sealed)}, given, warn, source=COMMAND_LINE)
-    inputs = {f"inputs.{name}": path for name, path in given_inputs(selection.settings).items()}
-    require_apart({"output": arguments.output}, {"against": arguments.against} | inputs)
-    with ExitStack() as stack:
-        report_stage = stack.enter_context(progress("checking the inputs"))
-        workers = stack.enter_context(
-            workers_of(arguments.master, lambda: size_of(selection.settings), starting=report_stage)
-        )
-        stack.enter_context(watched_by(report_stage.done))
-        found = confirm_elsewhere(found, selection, workers, progress=report_stage, warn=warn)
-    return _deliver(found, arguments.format)
-
-
 def _deliver(found: Tuning, form: str | None) -> int:
     """Print what a search has found, and where it is; return its exit code."""
     from lookup.api.tuning import TUNE_PAGE
@@ -178,68 +113,16 @@ def _deliver(found: Tuning, form: str | None) -> int:
         if missing:
             note(f"no {TUNE_PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
         page = "" if missing else f"{TUNE_PAGE} for people, "
-        parts = [("sealed", confirmation(document))] if document["finalists"] else []
-        parts += [(log["folder"], log["log"]) for log in document["against"]]
-        reports = "".join(f", in {folder}/ the report of the finalists on {days}" for folder, days in parts)
-        note(f"results are in {found.folder}: {page}tune.json for programs{reports}")
-    return found.exit_code
-
-
-def explain_candidate(folder: str, number: int, form: str) -> int:
-    """Print what one candidate of a search changes, what it did, and why it is not recommended; return 0."""
-    require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
-    from lookup.api.tuning import open_tuning
-    from lookup.tuning.document import read_figures
-
-    found = open_tuning(folder)
-    one = found.candidate(number)
-    if form == "json":
-        print_json(one)
-        return 0
-    document, figures = found.document(), beside_today(read_figures(found.document()))
-    console = data_console()
-    for line in _account(one, is_finalist=(number, SEALED) in figures):
-        console.print(plain(line), soft_wrap=True)
-    today, sealed, rows = figures[0, SEARCHED], figures.get((number, SEALED), {}), []
-    for name, figure in figures.get((number, SEARCHED), {}).items():
-        texts = number_of(today[name]), number_of(figure), gain_text(figure)
-        rows.append((label(name, document), *texts, gain_text(sealed[name]) if sealed else "-"))
-    console.print()
-    plain_table(
-        console, ("figure", "today", "candidate", "gain in the search", f"gain on {confirmation(document)}"), rows
-    )
-    return 0
-
-
-def _account(one: Mapping[str, Any], *, is_finalist: bool) -> Iterator[str]:
-    where = f", of the space {one['space']}" if one["space"] else ""
-    yield f"candidate {one['candidate']}, {one['origin']}{where}"
-    for key, value in one["changes"].items():
-        yield f"{key} = {value}, today {one['before'][key]}"
-    reasons = {
-        "of": "it takes back changes of candidate {}",
-        "idle": "it cannot act on this log: {}",
-        "beaten_by": "candidate {} is significantly better",
-        "objection": "not recommended: {}",
-    }
-    for key, text in reasons.items():
-        if one.get(key) is not None:
-            yield text.format(one[key])
-    # A finalist has an answer, and so has who is out; of the others it is said how far they came.
-    is_judged = is_finalist or one.get("idle") is not None or one.get("beaten_by") is not None
-    if one.get("raced") is not None and not is_judged:
-        yield (
-            "not a finalist: in the last race other candidates gained more, or its gain was not significant"
-            if one["raced"]
-            else "not a finalist: other candidates looked better, so it was not in the last race"
+        report = (
+            f", in sealed/ the report of the finalists on {confirmation(document)}" if document["finalists"] else ""
         )
-    if one.get("cycles") is not None:
-        yield f"on the sealed days {one['cycles']}"
+        note(f"results are in {found.folder}: {page}tune.json for programs{report}")
+    return found.exit_code
 
 
 def _print(document: Mapping[str, Any], figures: Figures) -> None:
     console = data_console()
-    for sentence in (*answers(document), *sentences(document)):
+    for sentence in (document["conclusion"], *sentences(document)):
         console.print(plain(sentence), soft_wrap=True)
     if document["finalists"]:
         console.print()
@@ -272,7 +155,6 @@ COMMAND = Command(
             "keys of broker.conf to change",
         ),
         ("lookup tune tune.toml --output tuned --set tune.minutes=10", "ten minutes with spaces of your own"),
-        ("lookup tune --against logs/next-week --output tuned", "the finalists on another log"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -21,7 +21,7 @@ from lookup.tuning.trials import Shown
 from lookup.tuning.wording import SEALED, SEARCHED, Figures, label
 
 __all__ = [
-    "against_entry", "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures_of_search", "figures_on",
+    "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures_of_search", "figures_on",
     "is_open", "json_bytes", "json_rows", "judged_entry", "read_figures", "settings_entries", "standing",
 ]  # fmt: skip
 
@@ -113,25 +113,6 @@ def _verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
         "objection": objection(shown.standings[number], shown.standings[0], shown.aims),
         "as_good": list(shown.as_good.get(number, ())),
         "cycles": shown.cycles.get(number),
-    }
-
-
-def against_entry(document: Mapping[str, Any], shown: Shown, log: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the verdicts of another log on the finalists of a finished search.
-
-    Args:
-        log: the entry's keys that name the log.
-    """
-    verdicts = {one["candidate"]: _verdict_entry(one["candidate"], shown) for one in document["finalists"]}
-    judged = [one | verdicts[one["candidate"]] for one in document["finalists"]]
-    # The answer of the search comes first if it is confirmed.
-    answers = [one["candidate"] for one in document["recommended"]]
-    recommended = sorted(confirmed(judged), key=lambda one: one["candidate"] not in answers[:1])
-    return {
-        **log,
-        "conclusion": conclusion(recommended, shown, f"on {log['log']}"),
-        "recommended": [one["candidate"] for one in recommended],
-        "finalists": [{"candidate": number, **entry} for number, entry in verdicts.items()],
     }
 
 

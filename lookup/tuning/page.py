@@ -23,7 +23,6 @@ from lookup.tuning.document import read_figures
 from lookup.tuning.wording import (
     SEARCHED,
     Figures,
-    answers,
     beside_today,
     figure_rows,
     gain_text,
@@ -69,9 +68,7 @@ def _caution(document: _Document) -> str:
 
 
 def _answer(document: _Document, figures: Figures) -> Iterator[Block]:
-    first, *others = answers(document)
-    yield Paragraph(first, "lead")
-    yield from map(Paragraph, others)
+    yield Paragraph(document["conclusion"], "lead")
     if not document["sealed_from"]:
         yield Paragraph(
             "No days were sealed. The best of many candidates tends to look better than it is, and this page cannot "

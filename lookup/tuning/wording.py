@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from lookup.score.figures import Figure
 
 __all__ = [
-    "SEALED", "SEARCHED", "Figures", "answers", "beside_today", "confirmation", "figure_rows", "gain_text", "label",
+    "SEALED", "SEARCHED", "Figures", "beside_today", "confirmation", "figure_rows", "gain_text", "label",
     "number_of", "reopened", "restart_text", "sentences",
 ]  # fmt: skip
 
 
-#: The days of a figure: those of the search, or those on which finalists were confirmed. Another log has its folder.
+#: The days of a figure: those of the search, or those on which finalists were confirmed.
 SEARCHED: Final = "search"
 SEALED: Final = "sealed"
 #: Figures by candidate and days, then by name.
@@ -59,11 +59,6 @@ def beside_today(figures: Figures) -> Figures:
     }
 
 
-def answers(document: Mapping[str, Any]) -> list[str]:
-    """Return the answer by each log: by the one that was asked last first, and by the search last."""
-    return [*(log["conclusion"] for log in reversed(document["against"])), document["conclusion"]]
-
-
 def reopened(times: int) -> str:
     """Say what days are worth that were opened before."""
     return (
@@ -88,19 +83,16 @@ def figure_rows(document: Mapping[str, Any], figures: Figures) -> tuple[list[str
         figures: as `beside_today` returns them.
     """
     aims, finalists = [*document["objectives"], *document["prices"]], document["finalists"]
-    # Where finalists were judged, and what was said of them there.
-    judged = [(SEALED, confirmation(document), finalists)] if finalists else []
-    judged += [(log["folder"], log["log"], log["finalists"]) for log in document["against"]]
-    days = {SEARCHED: "the search"} | {key: name for key, name, _ in judged}
+    days = {SEARCHED: "the search"} | ({SEALED: confirmation(document)} if finalists else {})
     heads = ["candidate", *(f"{label(name, document)}, {of}" for name in aims for of in days.values())]
-    rows = [["today", *(number_of(figures[0, key][name]) for name in aims for key in days), *([""] * len(judged))]]
-    for number in (one["candidate"] for one in finalists):
+    rows = [["today", *(number_of(figures[0, key][name]) for name in aims for key in days), *([""] * (len(days) - 1))]]
+    for finalist in finalists:
+        number = finalist["candidate"]
         cells = [
             f"{number_of(of)}, {gain_text(of)}" for name in aims for of in (figures[number, key][name] for key in days)
         ]
-        said = [one["objection"] or "recommended" for *_, of in judged for one in of if one["candidate"] == number]
-        rows.append([str(number), *cells, *said])
-    return [*heads, *(f"answer, {name}" for _, name, _ in judged)], rows
+        rows.append([str(number), *cells, finalist["objection"] or "recommended"])
+    return [*heads, *(f"answer, {name}" for key, name in days.items() if key == SEALED)], rows
 
 
 def number_of(figure: Figure) -> str:

@@ -12,7 +12,6 @@ from lookup.api.moving import Source
 from lookup.errors import InputError, PulsarLookupError
 from lookup.model.time import time_text
 from tests.moving.worlds import START_US, World
-from tests.tuning.files import write_search_file
 
 _SHEDDER = {"use": "rebalance", "max_imbalance": 1.05, "max_share": 1.0}
 _POLICY = {"name": "even", "selector": "least-resource-usage", "shedder": _SHEDDER}
@@ -47,23 +46,6 @@ def test_an_idle_plan_has_no_steps_and_a_reason(record: Path) -> None:
     assert "minimum 3.02" in made.plan.why
 
 
-def _tuning(folder: Path, recommended: list[int]) -> Path:
-    finalists = [{"candidate": number, "policy": {**_POLICY, "name": f"even-{number}"}} for number in (3, 5)]
-    content = {"schema": 2, "recommended": [{"candidate": number} for number in recommended], "finalists": finalists}
-    folder.mkdir()
-    write_search_file(folder / "tune.json", content | {"candidates": [], "conclusion": ""})
-    return folder
-
-
-def test_a_tuned_policy_plans(record: Path, tmp_path: Path) -> None:
-    """What is recommended, or the finalist that is named."""
-    tuning = _tuning(tmp_path / "tuning", [5])
-
-    names = [lookup.plan(record, tuned=tuning, candidate=number).plan.policy["policy"] for number in (None, 3)]
-
-    assert names == ["even-5", "even-3"]
-
-
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
@@ -73,7 +55,6 @@ def test_a_tuned_policy_plans(record: Path, tmp_path: Path) -> None:
         ({"policy": {**_POLICY, "bundles": 8}}, "policy 'even': bundles = 8: "),
         ({"policy": {"name": "x", "selector": "best", "shedder": "reblance"}}, "did you mean 'rebalance'"),
         ({"policy": "absent.toml"}, "absent.toml"),
-        ({"candidate": 1}, "candidate is .*tuned"),
         ({"only": 7}, "only is 7"),
         ({"drain": "broker-9"}, "drain: .*'broker-9'"),
     ],
@@ -82,18 +63,6 @@ def test_mistakes_are_refused(record: Path, asked: dict[str, Any], sentence: str
     """In one sentence that names the argument."""
     with pytest.raises(PulsarLookupError, match=sentence):
         lookup.plan(record, **asked)
-
-
-@pytest.mark.parametrize(
-    ("recommended", "candidate", "sentence"),
-    [([], None, "recommends nothing; finalists: 3, 5"), ([5], 4, "4 is no finalist of .*; known: 3, 5")],
-)
-def test_a_search_without_such_a_candidate_is_refused(
-    record: Path, tmp_path: Path, recommended: list[int], candidate: int | None, sentence: str
-) -> None:
-    """With those that there are."""
-    with pytest.raises(PulsarLookupError, match=sentence):
-        lookup.plan(record, tuned=_tuning(tmp_path / "tuning", recommended), candidate=candidate)
 
 
 def test_a_plan_or_a_record_that_is_not_there_is_refused(tmp_path: Path) -> None:

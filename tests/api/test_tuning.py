@@ -131,7 +131,7 @@ def test_who_is_certainly_worse_than_another_goes_no_further(log: Path, tmp_path
 
     assert beaten
     for candidate, (number, by) in beaten.items():
-        assert found.candidate(candidate)["beaten_by"] == by
+        assert found.document()["candidates"][candidate]["beaten_by"] == by
         later = [row["candidate"] for batch in batches[number + 1 :] for row in batch["rows"]]
         assert candidate not in later
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lookup.tuning.document import against_entry, conclusion, confirmed, judged_entry
+from lookup.tuning.document import conclusion, confirmed, judged_entry
 from lookup.tuning.racing import Standing
 from lookup.tuning.search import Candidate, Search
 from lookup.tuning.trials import Shown
@@ -102,17 +102,3 @@ def test_fewer_changes_do_not_come_first_if_they_are_shown_to_be_worse() -> None
     judged = [_finalist(7, "a", "b"), _finalist(3, "a", as_good=[7])]
 
     assert [one["candidate"] for one in confirmed(judged)] == [7, 3]
-
-
-@pytest.mark.parametrize(("better", "answers"), [((1, 2), [2, 1]), ((1,), [1]), ((), [])])
-def test_another_log_confirms_the_answer_of_the_search_first(better: Sequence[int], answers: Sequence[int]) -> None:
-    """If it gains there too; what the search did not recommend first comes behind it."""
-    finalists = [_finalist(1, "a", as_good=[2]), _finalist(2, "a", "b", as_good=[1])]
-    document = {"finalists": finalists, "recommended": finalists[::-1]}
-    standings = {0: standing(2.0), **{number: standing(1.0 if number in better else 3.0) for number in (1, 2)}}
-
-    entry = against_entry(document, Shown(AIMS, standings), {"log": "next-week"})
-
-    assert entry["recommended"] == answers
-    assert entry["conclusion"].startswith("Change a = 1") == bool(answers)
-    assert [one["candidate"] for one in entry["finalists"]] == [1, 2]
