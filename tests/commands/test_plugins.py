@@ -11,7 +11,6 @@ import pytest
 from lookup.engine.plugins import load_plugins
 from tests.commands.projects import Run
 
-GALLERY = Path(__file__).parents[2] / "docs" / "gallery.md"
 MINE = '''
 """A plug-in."""
 from dataclasses import dataclass
@@ -70,55 +69,8 @@ def test_plug_in_files_are_listed(lookup: Run, tmp_path: Path) -> None:
         "distribution": None,
         "summary": "Score my brokers.",
         "parameters": ["table"],
-        "ranges": {},
         "reads": ["client"],
     }
-
-
-def test_the_gallery_is_that_of_the_command(lookup: Run) -> None:
-    """`docs/gallery.md` is what is printed for the distribution itself; if it is not, this command writes it anew."""
-    ran = lookup("plugins", "list", "--distribution", "pulsar-lookup", "--format", "markdown")
-
-    assert GALLERY.read_text(encoding="utf-8") == ran.out
-
-
-@pytest.mark.parametrize(
-    ("annotation", "default", "cell"),
-    [
-        ("Annotated[float, Ge(0), Le(1)]", "0.5", "`table = 0.5`, 0 to 1"),
-        ("Annotated[int, Gt(0), Lt(9)] | None", "None", "`table = unset`, above 0, below 9"),
-        ('Annotated[float, Ge(0), Unit("bytes/s")]', "1.0", "`table = 1.0`, at least 0, bytes/s"),
-        ('Literal["a|b", "c"]', '"c"', '`table = "c"`, one of "a\\|b", "c"'),
-        ("tuple[Selector, ...]", "()", "`table = []`, selectors"),
-        ("Nowhere", "1", "`table = 1`"),
-    ],
-    ids=["closed", "open", "unit", "choices", "children", "unreadable"],
-)
-def test_a_page_says_what_a_parameter_may_be(
-    lookup: Run, tmp_path: Path, annotation: str, default: str, cell: str
-) -> None:
-    """Bounds, choices, unit and kinds of children, in the words of a reader; nothing of what cannot be known."""
-    imports = "from typing import Annotated, Literal\nfrom lookup.hooks import Ge, Gt, Le, Lt, Selector, Unit\n"
-    mine = MINE.replace('"""A plug-in."""', f'"""A plug-in."""\nfrom __future__ import annotations\n{imports}')
-    text = mine.replace("    table: str\n", f"    table: {annotation} = {default}\n").replace("my brokers", "a < b * c")
-    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
-
-    page = lookup("plugins", "list", "--plugin-file", tmp_path / "mine.py", "--format", "markdown").out
-
-    section = page.partition(f"\n## {tmp_path}/mine.py\n\n### Scorers of {tmp_path}/mine.py\n\n")[2]
-    assert section.splitlines()[2] == f"| `mine` | Score a &lt; b \\* c. | {cell} | `client` |"
-
-
-def test_one_distribution(lookup: Run, tmp_path: Path) -> None:
-    """What other distributions and files bring is left out; one that brings nothing is answered with those that do."""
-    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
-    words = ("plugins", "list", "scorers", "--plugin-file", tmp_path / "mine.py", "--distribution")
-
-    entries = json.loads(lookup(*words, "pulsar-lookup", "--format", "json").out)
-    (mistake,) = lookup(*words, "pulsar-lokup").mistakes
-
-    assert {entry["distribution"] for entry in entries} == {"pulsar-lookup"}
-    assert mistake.startswith("--distribution: 'pulsar-lokup' ")
 
 
 def test_a_class_that_refuses_its_own_defaults_is_listed(lookup: Run, tmp_path: Path) -> None:
