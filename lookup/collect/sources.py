@@ -31,7 +31,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from lookup.collect import observing
-from lookup.collect.answers import patient_handlers, whole_body
+from lookup.collect.answers import whole_body
 from lookup.errors import Argument, InputError
 from lookup.logs.readers.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
 from lookup.model.documents import secret_in
@@ -253,8 +253,9 @@ class AdminRest:
         scheme, servers = split_servers(addresses)
         self._addresses = [f"{scheme}{server}" for server in servers]
         self._credentials = credentials
-        handlers = patient_handlers(credentials.tls_context() if scheme == "https://" else None)
-        self._opener = urllib.request.build_opener(_Redirects(self._addresses), *handlers)
+        context = credentials.tls_context() if scheme == "https://" else None
+        handlers = (_Redirects(self._addresses), urllib.request.HTTPSHandler(context=context))
+        self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, path: str, read: Callable[[Any], Result], *, is_json: bool = True) -> Result:
         """Return what is read from the answer to `GET /admin/v2/PATH`.

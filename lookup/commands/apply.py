@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from lookup.commands.cluster_flags import add_cluster, endpoints_of
 from lookup.commands.failures import handled_by
-from lookup.commands.options import Command, Parser, add_format, duration, number, whole
+from lookup.commands.options import Command, Parser, add_format, duration, whole
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, say
 from lookup.errors import SettingsError
 from lookup.model.names import url_problem
@@ -26,8 +26,7 @@ __all__ = ["COMMAND"]
 
 #: Flags that say how bundles are moved.
 _OF_MOVES = (
-    "yes", "rate", "in_flight", "max_moves", "freeze_shedding", "max_load_age_s", "max_publish_latency_ms",
-    "max_backlog", "prometheus", "guard",
+    "yes", "rate", "in_flight", "max_moves", "freeze_shedding", "max_load_age_s", "prometheus", "guard",
 )  # fmt: skip
 #: Exit codes: steps were skipped or are left because of a guard; asked to end.
 _STOPPED, _INTERRUPTED = 4, 130
@@ -68,10 +67,6 @@ def _add_arguments(parser: Parser) -> None:
         metavar="TIME",
         help="stop at an older load report (default: 20m)",
     )
-    parser.add_argument(
-        "--max-publish-latency-ms", type=number, metavar="MS", help="stop above a broker's 99th percentile"
-    )
-    parser.add_argument("--max-backlog", type=number, metavar="N", help="stop above a broker's backlog, in messages")
     parser.add_argument("--prometheus", metavar="URL", help="URL of Prometheus, for --guard")
     parser.many("--guard", metavar="QUERY", help="stop at a result of this query other than 0")
     add_cluster(parser)
@@ -92,11 +87,7 @@ def _run(arguments: argparse.Namespace) -> int:
             note(f"{arguments.recover} says that shedding is as it was found; nothing was changed")
         return 0
     tolerances = Tolerances(
-        max_load_age_s=arguments.max_load_age_s,
-        max_publish_latency_ms=arguments.max_publish_latency_ms,
-        max_backlog=arguments.max_backlog,
-        prometheus=arguments.prometheus,
-        queries=tuple(arguments.guard),
+        max_load_age_s=arguments.max_load_age_s, prometheus=arguments.prometheus, queries=tuple(arguments.guard)
     )
 
     pace = Pace(arguments.rate, arguments.in_flight, arguments.max_moves)
@@ -151,7 +142,7 @@ def _check(arguments: argparse.Namespace) -> None:
         problems += [f"{flag}: --recover moves nothing; leave it out" for flag in flags]
     if arguments.prometheus is not None and (problem := url_problem(arguments.prometheus, "http", "https")) is not None:
         problems.append(f"--prometheus: {problem}")
-    for name in ("in_flight", "max_moves", "max_publish_latency_ms", "max_backlog"):
+    for name in ("in_flight", "max_moves"):
         value = getattr(arguments, name)
         if value is not None and value <= 0:
             problems.append(f"--{name.replace('_', '-')}: {value:g} should be above 0")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,11 +17,6 @@ from lookup.moving.plan import MovePlan
 from lookup.moving.watching import OwnerWatch
 
 __all__ = ["Guard", "Tolerances", "guards_of", "stopped_by"]
-
-#: Metrics of a broker as a whole; those of topics, which may be many thousands, are passed over.
-_LATENCY, _BACKLOG = "pulsar_broker_publish_latency", "pulsar_broker_msg_backlog"
-_METRIC = re.compile(rf"^(?P<name>{_LATENCY}|{_BACKLOG})\{{(?P<labels>.*)\}} (?P<value>\S+)", re.MULTILINE)
-_QUANTILE = 'quantile="0.99"'
 
 
 @dataclass(frozen=True)
@@ -42,14 +35,10 @@ class Guard:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What guards allow; None: not looked at."""
+    """What guards allow."""
 
     #: seconds
     max_load_age_s: float = 1200.0
-    #: 99th percentile of any broker, as that measures it
-    max_publish_latency_ms: float | None = None
-    #: messages of all topics of a broker
-    max_backlog: float | None = None
     #: address of Prometheus, and queries that should give nothing, or 0
     prometheus: str | None = None
     queries: tuple[str, ...] = ()
@@ -71,8 +60,6 @@ def guards_of(
         _followed(watch),
         _reporting(watch, brokers, tolerances.max_load_age_s),
     ]
-    if tolerances.max_publish_latency_ms is not None or tolerances.max_backlog is not None:
-        guards.append(_measured(doors, tolerances.max_publish_latency_ms, tolerances.max_backlog))
     if tolerances.prometheus is not None:
         prometheus = AdminRest(tolerances.prometheus, Credentials(tls_ca=endpoints.credentials.tls_ca))
         guards += [_queried(prometheus, query) for query in tolerances.queries]
@@ -146,42 +133,6 @@ def _reporting(watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> G
         return f"{oldest} has not reported its load for {ages[oldest]:.0f} s; {max_age_s:g} s are allowed"
 
     return Guard(f"no broker's latest load report is older than {max_age_s:g} s", look)
-
-
-def _measured(doors: dict[str, AdminRest], latency_ms: float | None, backlog: float | None) -> Guard:
-    """Return the guard that no broker is slow or behind, by its own metrics."""
-    given = {_LATENCY: latency_ms, _BACKLOG: backlog}
-    limits = {name: limit for name, limit in given.items() if limit is not None}
-
-    def look() -> str | None:
-        for broker, door in doors.items():
-            try:
-                values = door.fetch("metrics/", _metrics)
-            except (OSError, ValueError) as error:
-                return f"the metrics of {broker} cannot be read: {reason_of(error)}"
-            for name, limit in limits.items():
-                if name not in values:
-                    return f"the metrics of {broker} have no {name}"
-                if values[name] > limit:
-                    what = "publish latency" if name == _LATENCY else "backlog"
-                    unit = "ms (99th percentile)" if name == _LATENCY else "messages"
-                    return f"the {what} of {broker} is {values[name]:,.6g} {unit}; {limit:g} are allowed"
-        return None
-
-    allowed = (f"{name} of every broker is at most {limit:g}" for name, limit in limits.items() if limit)
-    return Guard("; ".join(allowed), look)
-
-
-def _metrics(content: bytes) -> dict[str, float]:
-    """Return the publish latency, ms, and the backlog, messages, of a broker; a latency that is not known is 0."""
-    found: dict[str, float] = {}
-    for match in _METRIC.finditer(content.decode(errors="replace")):
-        name = match["name"]
-        if name == _BACKLOG or (name == _LATENCY and _QUANTILE in match["labels"]):
-            value = float(match["value"])
-            # NaN: there was no message in the broker's last interval.
-            found[name] = 0.0 if math.isnan(value) else value
-    return found
 
 
 def _queried(prometheus: AdminRest, query: str) -> Guard:

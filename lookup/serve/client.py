@@ -17,12 +17,12 @@ from queue import Empty, Queue
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
-from urllib.request import BaseHandler, HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
+from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from lookup.collect.answers import patient_handlers, whole_body
+from lookup.collect.answers import whole_body
 from lookup.errors import (
     ArgumentError,
     ConflictError,
@@ -100,8 +100,10 @@ class TopicServer:
             raise ArgumentError(f"the server's URL: {problem}")
         self.url = url.rstrip("/ ")
         self._headers = {"Content-Type": "application/json"}
-        # A watch is an answer without end; any other has a bounded time.
-        self._opener, self._watcher = _opener(*patient_handlers()), _opener(HTTPHandler(), HTTPSHandler())
+        # No redirect is followed: no server of ours sends its clients elsewhere.
+        self._opener = OpenerDirector()
+        for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler()):
+            self._opener.add_handler(handler)
         if token_file is not None:
             try:
                 token = secret_in(token_file)
@@ -159,7 +161,7 @@ class TopicServer:
         ]
         headers = self._headers | ({"Last-Event-ID": mark} if mark else {})
         request = Request(f"{self.url}/watch?{urlencode(fields)}", headers=headers)
-        with self._answer(self._watcher, request, _SILENT_S) as answer:
+        with self._answer(request, _SILENT_S) as answer:
             if answer.status != 200:
                 raise self._refusal(answer.status, whole_body(answer))
             event: dict[str, str] = {}
@@ -195,7 +197,7 @@ class TopicServer:
         """Return the answer to a request, which has the form; None: it has no body."""
         data = None if body is None else body.encode()
         request = Request(f"{self.url}{target}", data, self._headers, method=method)
-        with self._answer(self._opener, request, _REQUEST_S) as answer:
+        with self._answer(request, _REQUEST_S) as answer:
             status, text = answer.status, whole_body(answer)
         if status == 204 and form is None and not text:
             return None
@@ -207,10 +209,10 @@ class TopicServer:
         raise self._refusal(status, text)
 
     @contextmanager
-    def _answer(self, opener: OpenerDirector, request: Request, timeout_s: float) -> Iterator[HTTPResponse]:
+    def _answer(self, request: Request, timeout_s: float) -> Iterator[HTTPResponse]:
         """Open an answer; whatever goes wrong while it is read is a sentence about the server."""
         try:
-            with opener.open(request, timeout=timeout_s) as answer:
+            with self._opener.open(request, timeout=timeout_s) as answer:
                 yield answer
         except OSError as error:
             raise InputError(f"{self.url} cannot be asked: {getattr(error, 'reason', error)}") from None
@@ -230,14 +232,6 @@ class TopicServer:
 
     def _stranger(self, what: str) -> InputError:
         return InputError(f"{self.url} answered {what}; is it a decision server?")
-
-
-def _opener(*handlers: BaseHandler) -> OpenerDirector:
-    """Return what opens answers and follows no redirect: no server of ours sends its clients elsewhere."""
-    opener = OpenerDirector()
-    for handler in (ProxyHandler(), *handlers):
-        opener.add_handler(handler)
-    return opener
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import socket
 import ssl
-import threading
 import urllib.error
 import warnings
 from collections.abc import Iterator
@@ -318,26 +316,3 @@ def test_an_endless_answer_is_given_up(rest: Rest, monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(ValueError, match="more than 1,000 bytes"):
         AdminRest(rest.url, Credentials()).cluster()
-
-
-@pytest.mark.parametrize("beginning", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n["])
-def test_an_answer_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch, beginning: bytes) -> None:
-    """However often a byte comes, in its head or its body: no time-out of a socket ends such an answer."""
-    monkeypatch.setattr("lookup.collect.answers._MOST_S", 0.5)
-    ended = threading.Event()
-
-    def trickle(listener: socket.socket) -> None:
-        with contextlib.suppress(OSError), listener.accept()[0] as connection:
-            connection.sendall(beginning)
-            while not ended.wait(0.05):
-                connection.sendall(b" ")
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=trickle, args=(listener,))
-        thread.start()
-        try:
-            with pytest.raises(OSError, match="did not end within"):
-                AdminRest(f"http://127.0.0.1:{listener.getsockname()[1]}", Credentials()).cluster()
-        finally:
-            ended.set()
-            thread.join()

@@ -42,7 +42,6 @@ def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("p", "--rate", "2"), "--rate: '2' is not"),
         (("p", "--rate", "0/min"), "--rate: '0/min' is not"),
         (("p", "--in-flight", "0"), "--in-flight: 0 should be above 0"),
-        (("p", "--max-backlog", "-1"), "--max-backlog: -1 should be above 0"),
         (("p", "--guard", "up"), "--prometheus, --guard: "),
         (("p", "--cluster", "no.toml"), "no.toml: "),
         (("p", "--prometheus", "x", "--guard", "up"), "--prometheus: "),

@@ -16,21 +16,11 @@ from lookup.moving.guards import Tolerances, guards_of, stopped_by
 from lookup.moving.watching import OwnerWatch
 from tests.moving.standin import BROKERS, StandIn, running
 
-_METRICS = """# TYPE pulsar_broker_publish_latency summary
-pulsar_broker_publish_latency{cluster="east",quantile="0.5"} 1.5
-pulsar_broker_publish_latency{cluster="east",quantile="0.99"} 12.25
-pulsar_broker_publish_latency_count{cluster="east"} 888.0
-# TYPE pulsar_broker_msg_backlog gauge
-pulsar_broker_msg_backlog{cluster="east"} 444
-pulsar_msg_backlog{cluster="east",topic="persistent://a/b/pulsar_broker_msg_backlog"} 9999999
-"""
-
 
 @pytest.fixture
 def standin() -> Iterator[StandIn]:
-    """Run a cluster, with metrics."""
+    """Run a cluster."""
     with running() as started:
-        started.answers["/metrics/"] = (200, _METRICS)
         yield started
 
 
@@ -45,41 +35,6 @@ def _stopped(standin: StandIn, **tolerances: Any) -> str | None:
 def _samples(*values: float) -> tuple[int, str]:
     result = [{"metric": {"alertname": "lag", "broker": "a"}, "value": [1, str(value)]} for value in values]
     return 200, json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}})
-
-
-@pytest.mark.parametrize(
-    ("tolerances", "said"),
-    [
-        ({}, "None"),
-        ({"max_publish_latency_ms": 12.25, "max_backlog": 444}, "None"),
-        ({"max_publish_latency_ms": 12}, "a:8080 is 12.25 ms"),
-        ({"max_backlog": 443}, "a:8080 is 444 messages"),
-    ],
-)
-def test_metrics_of_brokers(standin: StandIn, tolerances: dict[str, float], said: str) -> None:
-    """The 99th percentile and the backlog of the broker as a whole count, and nothing else."""
-    assert said in str(_stopped(standin, **tolerances))
-
-
-def test_a_latency_that_is_not_known_is_none(standin: StandIn) -> None:
-    """A broker without messages in its last interval is not slow."""
-    standin.answers["/metrics/"] = (200, _METRICS.replace("12.25", "NaN"))
-
-    assert _stopped(standin, max_publish_latency_ms=1) is None
-
-
-@pytest.mark.parametrize(
-    ("answer", "sentence"),
-    [
-        ((200, "<html>"), "a:8080 have no pulsar_broker_msg_backlog"),
-        ((401, ""), "a:8080 cannot be read: HTTP status 401"),
-    ],
-)
-def test_metrics_that_cannot_be_read_stop_it(standin: StandIn, answer: tuple[int, str], sentence: str) -> None:
-    """A guard that was asked for and cannot look is no guard."""
-    standin.answers["/metrics/"] = answer
-
-    assert sentence in str(_stopped(standin, max_backlog=1))
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_twenty_moves_beside_clients_and_back(world: World, java: JavaClients) -
     asking = java.open(f"clients-{next(_NUMBERS)}", world.cluster.service_url, {})
     sending = java.open(f"clients-{next(_NUMBERS)}", world.cluster.service_url, {})
     with traffic(world, sending, moving[:8], per_s=12.0) as clients, lookups(asking, moving) as answers:
-        code, said = world.run(str(world.plan), "--freeze-shedding", "--max-backlog", "100000")
+        code, said = world.run(str(world.plan), "--freeze-shedding")
         after, shedding = world.owners(), world.shedding
         back_code, back_said = world.run("--rollback", str(world.journal))
 
