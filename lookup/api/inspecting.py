@@ -1,90 +1,24 @@
-"""Look at a log before it is replayed, and hold what it is like as DataFrames."""
+"""Look at a log before it is replayed."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
 
 from lookup.api.given import Table, given_tables
-from lookup.api.outputs import as_html, data_frame
 from lookup.api.selection import Selection
 from lookup.errors import Argument, SettingsError
-from lookup.model.quoting import listed, quantity
-from lookup.model.time import moment_at
+from lookup.model.quoting import listed
 from lookup.replay.inspecting import ClusterInspection, Inspection, inspect_log
 from lookup.replay.outcome import Finding
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = ["inspect", "inspect_selected"]
 
-__all__ = ["InspectedLog", "inspect", "inspect_selected"]
-
-_SHARES = ("cluster", "of", "name", "lookups", "share")
 #: Addresses that send nearly all lookups are no clients: this share of so many lookups at least, by two at most.
 _NEARLY_ALL, _ENOUGH = 0.95, 100
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class InspectedLog:
-    """What a log holds, and what settings miss in it."""
-
-    inspection: Inspection
-
-    @property
-    def clusters(self) -> pd.DataFrame:
-        """Return each cluster's lookups, their times and rates per minute, brokers, topics, bundles and load."""
-        named = "brokers topics busy_bundles bundles broker_load redirects internal isolated outside".split()
-        return data_frame(
-            {
-                "cluster": cluster.cluster,
-                "lookups": cluster.lookups,
-                "first": moment_at(cluster.first_us),
-                "last": moment_at(cluster.last_us),
-                **{f"per_minute_{name}": rate for name, rate in cluster.per_minute.items()},
-                **{name: getattr(cluster, name) for name in named},
-                **({} if cluster.session is None else asdict(cluster.session)),
-            }
-            for cluster in self.inspection.clusters
-        )
-
-    @property
-    def shares(self) -> pd.DataFrame:
-        """Return the lookups of each tenant, namespace, bundle, client and value of a property, the most first.
-
-        The column `of` says which of these a name is; the lookups of all that are not named have the name "".
-        """
-        return data_frame((row for cluster in self.inspection.clusters for row in _share_rows(cluster)), list(_SHARES))
-
-    @property
-    def quarantined(self) -> pd.DataFrame:
-        """Return how many rows a replay would refuse, by reason."""
-        reasons = self.inspection.quarantined.items()
-        return data_frame(({"reason": reason, "rows": rows} for reason, rows in reasons), ["reason", "rows"])
-
-    @property
-    def findings(self) -> pd.DataFrame:
-        """Return what in the settings has no effect on the log: the kind, a sentence and a count."""
-        return data_frame(map(asdict, self.inspection.findings), [field.name for field in fields(Finding)])
-
-    def document(self) -> dict[str, Any]:
-        """Return all of it as JSON has it."""
-        return self.inspection.document()
-
-    def __repr__(self) -> str:
-        """Return how many rows there are, of how many clusters, and how many findings."""
-        found = self.inspection
-        refused = f", of which {sum(found.quarantined.values()):,} cannot be used" if found.quarantined else ""
-        counts = f"{quantity(len(found.clusters), 'cluster')}, {quantity(len(found.findings), 'finding')}"
-        return f"<Log of {quantity(found.rows, 'row')}{refused}: {counts}>"
-
-    def _repr_html_(self) -> str:
-        """Return the clusters, and what was found in the settings, for a notebook."""
-        shown = as_html(repr(self), self.clusters)
-        return shown + (self.findings.to_html(index=False) if self.inspection.findings else "")
 
 
 def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
@@ -98,7 +32,7 @@ def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
     overrides: Mapping[str, object] | None = None,
     progress: Callable[[str], None] = lambda message: None,
     warn: Callable[[str], None] = lambda sentence: None,
-) -> InspectedLog:
+) -> Inspection:
     """Look at a log before it is replayed: demand, labels, load, and what settings miss in it.
 
     Args:
@@ -127,7 +61,7 @@ def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
 
 def inspect_selected(
     lookups: str, selection: Selection | None, progress: Callable[[str], None] = lambda message: None
-) -> InspectedLog:
+) -> Inspection:
     """Look at a log of files, with an evaluation that was read before or without one."""
     with tempfile.TemporaryDirectory(prefix="lookup-inspect-") as folder:
         settings, policies = (None, ()) if selection is None else (selection.settings, selection.policies)
@@ -135,7 +69,7 @@ def inspect_selected(
         about = [*chain.from_iterable(map(_about_proxies, found.clusters))]
         if settings is not None and "proxies" in settings.lint.accept:
             about = []
-        return InspectedLog(replace(found, findings=(*found.findings, *about)))
+        return replace(found, findings=(*found.findings, *about))
 
 
 def _about_proxies(cluster: ClusterInspection) -> Iterator[Finding]:
@@ -150,17 +84,3 @@ def _about_proxies(cluster: ClusterInspection) -> Iterator[Finding]:
             "and rules and figures by client are about the proxies",
             count,
         )
-
-
-def _share_rows(cluster: ClusterInspection) -> Iterator[dict[str, Any]]:
-    kinds = {
-        "tenant": cluster.tenants,
-        "namespace": cluster.namespaces,
-        "bundle": cluster.top_bundles,
-        "client": cluster.clients,
-        **{f"property {key}": values for key, values in cluster.labels.items()},
-    }
-    for kind, counts in kinds.items():
-        for name, count in counts.items():
-            row = (cluster.cluster, kind, name, count, count / cluster.lookups)
-            yield dict(zip(_SHARES, row, strict=True))

@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lookup.api.arguments import Say, names_of, require_path
 from lookup.api.files import write_page
-from lookup.api.outputs import as_html, data_frame
 from lookup.collect.collector import Endpoints
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.sources import list_log
-from lookup.model.quoting import listed, quantity
+from lookup.model.quoting import listed
 from lookup.moving.origins import with_lookups
 from lookup.moving.plan import PLAN, Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
@@ -31,9 +30,6 @@ from lookup.settings import PolicySpec, policy_warnings
 from lookup.settings.files import anchored, load_policies, namespaces_in, policies_in, read_text
 from lookup.settings.releases import release_of_all
 from lookup.settings.shipped import shipped_path
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["DEFAULT_POLICY", "Plan", "Source", "open_plan", "plan"]
 
@@ -102,7 +98,7 @@ def _naming_lookups() -> Iterator[None]:
         raise InputError(Argument("lookups"), what) from None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class Plan:
     """A plan of moves."""
 
@@ -112,19 +108,6 @@ class Plan:
     def exit_code(self) -> int:
         """Return 0 with moves to make, 4 with none."""
         return 0 if self.plan.steps else 4
-
-    @property
-    def steps(self) -> pd.DataFrame:
-        """Return the moves in their order, a row for each; weights are bytes per second."""
-        rows = [step.model_dump(mode="json", exclude={"fingerprint", "costs"}) for step in self.plan.steps]
-        return data_frame(rows, "number bundle from to weight reason imbalance worse".split())
-
-    @property
-    def brokers(self) -> pd.DataFrame:
-        """Return the brokers with their load before and after, bytes per second, a row for each."""
-        columns = "broker web_url load load_after bundles".split()
-        rows = ((of.id, of.web_url, of.load, of.load_after, of.bundles) for of in self.plan.brokers)
-        return data_frame((dict(zip(columns, row, strict=True)) for row in rows), columns)
 
     def document(self) -> dict[str, Any]:
         """Return what `plan.json` holds, without its checksum."""
@@ -147,15 +130,6 @@ class Plan:
         with draft(os.fspath(folder), (PLAN, PAGE), force=force) as into:
             into.write(PLAN, plan_bytes(self.plan))
             write_page(into.write, PAGE, lambda: html_plan(self.plan), warn)
-
-    def __repr__(self) -> str:
-        """Return how many moves there are, what they bring, and why."""
-        imbalance, moves = self.plan.figure("imbalance"), quantity(len(self.plan.steps), "move")
-        return f"<Plan of {moves}, imbalance {imbalance.before:.3f} to {imbalance.value:.3f}: {self.plan.why}>"
-
-    def _repr_html_(self) -> str:
-        """Return the moves, for a notebook."""
-        return as_html(repr(self), self.steps)
 
 
 def plan(  # noqa: PLR0913  what a plan is made of, by keyword

@@ -9,7 +9,6 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_path
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     # A command does not load it: 0.3 s.
     import pandas as pd
 
-__all__ = ["as_html", "data_frame", "json_row", "result_folder"]
+__all__ = ["data_frame", "json_row", "result_folder"]
 
 
 @contextmanager
@@ -51,8 +50,3 @@ def json_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
     }
-
-
-def as_html(summary: str, frame: pd.DataFrame) -> str:
-    """Return a sentence and a table for a notebook."""
-    return f"<p>{escape(summary)}</p>{frame.to_html(index=False)}"

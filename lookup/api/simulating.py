@@ -1,16 +1,16 @@
-"""Run scenarios in closed loop for programs and for the command, and hold their trends; without Spark or Arrow."""
+"""Run scenarios in closed loop for programs and for the command; without Spark or Arrow."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from lookup.api.arguments import names_of, require_path
-from lookup.api.outputs import as_html, data_frame, json_row
+from lookup.api.outputs import json_row
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
@@ -31,18 +31,12 @@ from lookup.simulation import (
     trends_text,
 )  # fmt: skip
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 __all__ = [
     "ScenarioRun", "Simulation", "policies_of", "read_scenarios", "run_scenario", "simulate",
 ]  # fmt: skip
 
 #: A scenario: the path of its file, `shipped:NAME`, or what would stand in the file.
 Written: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
-
-#: Figures of a minute that a trend has.
-_OF_MINUTE = "minute balance usage_max unloads moves moved_load splits unowned idle matched".split()
 
 
 @dataclass(frozen=True)
@@ -93,62 +87,18 @@ class Simulation:
         """Return a sentence for each assertion that does not hold."""
         return [sentence for run in self.runs for sentence in run.failures]
 
-    @property
-    def figures(self) -> pd.DataFrame:
-        """Return the figures of each scenario and policy, a row for each pair."""
-        return data_frame(names | asdict(trend.figures) for names, trend in self._trends())
-
-    @property
-    def trends(self) -> pd.DataFrame:
-        """Return each minute of each scenario and policy: balance, usage, moves, unloads and splits."""
-        return data_frame(
-            names | {name: getattr(sample, name) for name in _OF_MINUTE}
-            for names, trend in self._trends()
-            for sample in trend.samples
-        )
-
-    @property
-    def usage(self) -> pd.DataFrame:
-        """Return the usage of each broker in each minute, 1.0 is full; NaN while it is not registered."""
-        return data_frame(
-            names | {"minute": sample.minute, "broker": broker, "usage": usage}
-            for names, trend in self._trends()
-            for sample in trend.samples
-            for broker, usage in sample.by_broker.items()
-        )
-
-    @property
-    def assertions(self) -> pd.DataFrame:
-        """Return the result of each assertion for each policy that it is about."""
-        columns = "scenario policy figure wanted value holds because".split()
-        return data_frame(map(_assertion_row, self._assertions()), columns)
-
     def document(self) -> dict[str, Any]:
         """Return figures, assertions and differences as JSON has them; None for what cannot be computed."""
         return {
             "exit_code": self.exit_code,
-            "figures": [names | json_row(asdict(trend.figures)) for names, trend in self._trends()],
-            "assertions": [json_row(_assertion_row(pair)) for pair in self._assertions()],
+            "figures": [
+                {"scenario": run.file.path.stem, "policy": trend.policy} | json_row(asdict(trend.figures))
+                for run in self.runs
+                for trend in run.trends
+            ],
+            "assertions": [_assertion_row(run, result) for run in self.runs for result in run.assertions],
             "differences": {str(run.file.path): run.differences for run in self.runs if run.differences},
         }
-
-    def __repr__(self) -> str:
-        """Return how many scenarios, policies and assertions there are, and how many of these do not hold."""
-        policies = quantity(sum(len(run.trends) for run in self.runs), "run")
-        held = f"{quantity(len(list(self._assertions())), 'assertion')}, {len(self.failures):,} of which fail"
-        return f"<Simulation of {quantity(len(self.runs), 'scenario')}, {policies}: {held}>"
-
-    def _repr_html_(self) -> str:
-        """Return the figures, for a notebook."""
-        return as_html(repr(self), self.figures)
-
-    def _trends(self) -> Iterator[tuple[dict[str, Any], Trend]]:
-        for run in self.runs:
-            for trend in run.trends:
-                yield {"scenario": run.file.path.stem, "policy": trend.policy}, trend
-
-    def _assertions(self) -> Iterator[tuple[ScenarioRun, AssertionResult]]:
-        return ((run, result) for run in self.runs for result in run.assertions)
 
 
 def simulate(
@@ -220,9 +170,8 @@ def run_scenario(file: ScenarioFile, policies: Sequence[Policy]) -> ScenarioRun:
     return ScenarioRun(file, tuple(run_policy(file.scenario, policy) for policy in policies))
 
 
-def _assertion_row(pair: tuple[ScenarioRun, AssertionResult]) -> dict[str, Any]:
-    run, result = pair
-    return {
+def _assertion_row(run: ScenarioRun, result: AssertionResult) -> dict[str, Any]:
+    row = {
         "scenario": run.file.path.stem,
         "policy": result.policy,
         "figure": result.assertion.figure,
@@ -231,3 +180,4 @@ def _assertion_row(pair: tuple[ScenarioRun, AssertionResult]) -> dict[str, Any]:
         "holds": result.holds,
         "because": result.assertion.because,
     }
+    return json_row(row)

@@ -55,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> int:
         flags = {**settings_flags(arguments), "inputs.lookups": arguments.lookups}
         selection = select(arguments.config, flags, warn, source=COMMAND_LINE)
     with progress("reading the log") as report:
-        inspection = inspect_selected(arguments.lookups, selection, report).inspection
+        inspection = inspect_selected(arguments.lookups, selection, report)
     if arguments.format == "json":
         print_json(inspection.document())
         return 0

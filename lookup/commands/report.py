@@ -68,11 +68,9 @@ def _run_diff(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print_json(compared.document())
     elif arguments.format == "markdown":
-        stdout().write(
-            difference_markdown(compared.difference, "" if arguments.all else diff_command(compared.difference))
-        )
+        stdout().write(difference_markdown(compared, "" if arguments.all else diff_command(compared)))
     else:
-        print_difference(data_console(), compared.difference, "" if arguments.all else "--all")
+        print_difference(data_console(), compared, "" if arguments.all else "--all")
     return 0
 
 
