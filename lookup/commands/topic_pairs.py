@@ -6,9 +6,6 @@ Both kinds of pairs have the commands `set`, `get` and `remove`; labels can be l
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import note, print_json, stdout
@@ -25,39 +22,23 @@ from lookup.commands.topics import (
 )
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.operations import LABELS, PROPERTIES, GetPairs, RemovePairs, SetPairs
-from lookup.topics.catalog.pairs import PairKind, pairs_text, parse_keys
+from lookup.topics.catalog.pairs import PairKind, pairs_text
 from lookup.topics.listing import TopicQuery
 from lookup.topics.listing.selectors import parse
 
 __all__ = ["COMMANDS"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Flags:
-    """The flags that take the same as the arguments, with their metavar and help: of `set` and of `remove`."""
-
-    kind: PairKind
-    set_flags: tuple[str, ...]
-    set_help: Mapping[str, Any]
-    remove_flags: tuple[str, ...]
-    remove_help: Mapping[str, Any]
-
-
-def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
-    kind = flags.kind
+def _set_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
 
     def add_arguments(parser: Parser) -> None:
         help_text = f"name of the topic. Its partitions get the {kind} as well"
         parser.need("topic", nargs="?", metavar="TOPIC", help=help_text)
-        parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind}, KEY=VALUE or KEY:VALUE")
-        parser.many(*flags.set_flags, dest="again", **flags.set_help)
+        parser.need("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind}, KEY=VALUE or KEY:VALUE")
         add_catalog(parser, server=True)
 
     def run(arguments: argparse.Namespace) -> int:
-        name, pairs = topic(arguments.topic), pairs_of([*arguments.pairs, *arguments.again])
-        # Either form will do: arguments, or the flag of PIP-451 or pulsar-admin.
-        if not pairs:
-            arguments.parser.error(f"KEY=VALUE or {flags.set_flags[0]} must be given")
+        name, pairs = topic(arguments.topic), pairs_of(arguments.pairs)
         applied(arguments, SetPairs(kind, name, pairs))
         note(f"{name} has the {kind} {pairs_text(pairs)}")
         return 0
@@ -83,19 +64,16 @@ def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
     return Command(f"topics {kind} get", examples, add_arguments, run)
 
 
-def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
-    kind = flags.kind
+def _remove_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
 
     def add_arguments(parser: Parser) -> None:
         parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic")
         parser.add_argument("keys", nargs="*", metavar="KEY", help=f"keys of the {kind} to remove")
-        parser.many(*flags.remove_flags, dest="again", **flags.remove_help)
         parser.add_argument("--all", action="store_true", help=f"remove all {kind}")
         add_catalog(parser, server=True)
 
     def run(arguments: argparse.Namespace) -> int:
-        name = topic(arguments.topic)
-        keys = [*arguments.keys, *(key for text in arguments.again for key in parse_keys(text))]
+        name, keys = topic(arguments.topic), arguments.keys
         # Neither would remove nothing, both leave it open what is meant.
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
@@ -143,31 +121,12 @@ def _run_query(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_LABELS = _Flags(
-    LABELS,
-    set_flags=("--labels",),
-    set_help={"metavar": "PAIRS", "help": "labels, as in k1=v1,k2=v2"},
-    remove_flags=("--labels",),
-    remove_help={"metavar": "KEYS", "help": "keys, as in key1,key2"},
-)
-_PROPERTIES = _Flags(
-    PROPERTIES,
-    set_flags=("-p", "--property"),
-    set_help={"metavar": "KEY=VALUE", "help": "same as the argument"},
-    remove_flags=("-k", "--key"),
-    remove_help={"metavar": "KEY", "help": "same as the argument"},
-)
-
 #: In the order of the help.
 COMMANDS = (
-    _set_command(
-        _LABELS,
-        ("lookup topics labels set orders env=prod tier=gold", "add two labels"),
-        ("lookup topics labels set orders --labels env=prod,tier=gold", "the same in the form of Pulsar's PIP-451"),
-    ),
+    _set_command(LABELS, ("lookup topics labels set orders env=prod tier=gold", "add two labels")),
     _get_command(LABELS, ("lookup topics labels get orders --format json", "print a JSON object")),
     _remove_command(
-        _LABELS,
+        LABELS,
         ("lookup topics labels remove orders tier", "remove one label"),
         ("lookup topics labels remove orders --all", "remove every label"),
     ),
@@ -186,9 +145,7 @@ COMMANDS = (
         add_arguments=_add_query_arguments,
         run=_run_query,
     ),
-    _set_command(
-        _PROPERTIES, ("lookup topics properties set orders -p team=billing -p stage=raw", "add two properties")
-    ),
+    _set_command(PROPERTIES, ("lookup topics properties set orders team=billing stage=raw", "add two properties")),
     _get_command(PROPERTIES, ("lookup topics properties get orders --format json", "print a JSON object")),
-    _remove_command(_PROPERTIES, ("lookup topics properties remove orders -k stage", "remove one property")),
+    _remove_command(PROPERTIES, ("lookup topics properties remove orders stage", "remove one property")),
 )

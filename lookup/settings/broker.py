@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.names import cluster_problem
-from lookup.model.quoting import listed, shown
+from lookup.model.quoting import shown
 from lookup.settings.base import (
     Above0,
     Count,
@@ -37,26 +37,6 @@ __all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry"]
 _MAX_COUNT = 100_000
 #: An IPv6 address without brackets or with one alone, with a zone and a port behind it or not.
 _BARE_IPV6 = re.compile(r"\[[^\]]*|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,}(?:%.*|\])?(?::\d+)?")
-_SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
-
-
-def _listeners(written: object) -> object:
-    """Read Pulsar's `advertisedListeners`: `name:pulsar://host:port,...`, a name once per scheme."""
-    if not isinstance(written, str):
-        return written
-    listeners: dict[str, list[str]] = {}
-    for entry in filter(None, map(str.strip, written.split(","))):
-        name, _, url = entry.partition(":")
-        if not name.strip() or "://" not in url:
-            raise ValueError(f"{shown(entry)} is not of the form name:pulsar://host:port")
-        listeners.setdefault(name.strip(), []).append(url.strip())
-    return listeners
-
-
-Listeners = Annotated[
-    Mapping[str, tuple[str, ...]],
-    BeforeValidator(_listeners, json_schema_input_type=str | Mapping[str, tuple[str, ...]]),
-]
 
 
 class BrokerProfile(Strict):
@@ -80,18 +60,12 @@ class BrokerProfile(Strict):
     """`brokerServicePort`."""
     broker_service_port_tls: PortNumber | None = None
     """`brokerServicePortTls`."""
-    advertised_listeners: Listeners = Field(default={})
-    """`advertisedListeners`: Pulsar's text, or addresses by name of the listener."""
-    internal_listener_name: str | None = None
-    """`internalListenerName`: listener whose addresses are the broker's own; default: the first."""
     enable_persistent_topics: Truth = True
     """`enablePersistentTopics`."""
     enable_non_persistent_topics: Truth = True
     """`enableNonPersistentTopics`."""
     broker_version: str | None = None
     """Version the broker reports, like 4.0.3; TOML only."""
-    protocols: Mapping[str, str] = {}
-    """Protocol handlers' addresses by protocol; TOML only."""
     capacity: Above0 | None = None
     """Weight per second at usage 1.0, if an entry gives none; TOML only."""
     load_balancer: Mapping[str, Scalar] = {}
@@ -118,23 +92,6 @@ class BrokerProfile(Strict):
     @model_validator(mode="after")
     def _check(self) -> Self:
         problems = []
-        names_at: dict[str, dict[str, None]] = {}
-        for name, urls in self.advertised_listeners.items():
-            for url in urls:
-                names_at.setdefault(url.partition("://")[2].partition("/")[0], {})[name] = None
-            schemes = [url.partition("://")[0] for url in urls]
-            unknown = [url for url, scheme in zip(urls, schemes, strict=True) if scheme not in _SCHEMES]
-            right = f"should begin with one of {', '.join(_SCHEMES)}"
-            problems += [f"advertised_listeners: {shown(url)} {right}" for url in unknown]
-            if len(set(schemes)) < len(schemes):
-                twice = f"listener {shown(name)} has two addresses of one kind: {listed(urls)}"
-                problems.append(f"advertised_listeners: {twice}")
-        # Pulsar: MultipleListenerValidator; one listener may have an address for each of two schemes.
-        problems += [
-            f"advertised_listeners: {shown(address)} is an address of the listeners {listed(names)}; give each its own"
-            for address, names in names_at.items()
-            if len(names) > 1
-        ]
         # Pulsar ignores keys it does not know, and versions differ in what they know: a broker.conf is taken as it is.
         if self.file is None or self.file.endswith(".toml"):
             slips = self.slips
@@ -144,10 +101,6 @@ class BrokerProfile(Strict):
             ]
             problems += [f"load_balancer.{key}: is no key of Pulsar's load manager" for key in strange]
         problems += _unprefixed(self.properties, self.lookup_property_prefix)
-        # Pulsar looks for it among listeners that there are; 5.0 makes one of its own default.
-        names = {None, "internal", *self.advertised_listeners}
-        if self.advertised_listeners and self.internal_listener_name not in names:
-            problems.append(f"internal_listener_name: there is no listener {shown(self.internal_listener_name)}")
         refuse(problems)
         return self
 
@@ -226,11 +179,8 @@ class BrokerEntry(Strict):
 
     def _missing_count(self) -> list[str]:
         problems = ["id: {n} needs a count"] if is_numbered(self.id or "") else []
-        if self.profile is not None:
-            urls = [url for urls in self.profile.advertised_listeners.values() for url in urls]
-            texts = {"advertisedAddress": [self.profile.advertised_address or ""], "advertisedListeners": urls}
-            numbered_keys = [key for key, values in texts.items() if any(map(is_numbered, values))]
-            problems += [f"profile: {key} has {{n}}, which needs a count" for key in numbered_keys]
+        if self.profile is not None and is_numbered(self.profile.advertised_address or ""):
+            problems.append("profile: advertisedAddress has {n}, which needs a count")
         problems += ["first: needs a count"] if "first" in self.model_fields_set else []
         levels = self.location.model_dump(exclude_none=True) if self.location else {}
         are_lists = {f'properties."{key}"': len(values) > 1 for key, values in self.properties.items()}

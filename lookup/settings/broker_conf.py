@@ -49,8 +49,6 @@ _KEYS = {
     "lookup_property_prefix": "lookupPropertyPrefix",
     "load_manager_class_name": "loadManagerClassName",
     "advertised_address": "advertisedAddress",
-    "advertised_listeners": "advertisedListeners",
-    "internal_listener_name": "internalListenerName",
     "web_service_port": "webServicePort",
     "web_service_port_tls": "webServicePortTls",
     "broker_service_port": "brokerServicePort",
@@ -58,13 +56,7 @@ _KEYS = {
     "enable_persistent_topics": "enablePersistentTopics",
     "enable_non_persistent_topics": "enableNonPersistentTopics",
 }
-_TEXTS = (
-    "lookup_property_prefix",
-    "load_manager_class_name",
-    "advertised_address",
-    "advertised_listeners",
-    "internal_listener_name",
-)
+_TEXTS = ("lookup_property_prefix", "load_manager_class_name", "advertised_address")
 #: Keys that Java reads as false unless they are true, in any case.
 _TRUTHS = BOOLEANS | {"enablePersistentTopics", "enableNonPersistentTopics"}
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from lookup.errors import SettingsError
 from lookup.model.address import host_of, ips_of
-from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Location
+from lookup.model.broker import Broker, BrokerLookupData, Location
 from lookup.model.bundles import IsolationPolicy, NamespacePolicies, equal_boundaries
 from lookup.model.quoting import listed
 from lookup.model.time import to_us
@@ -187,8 +187,6 @@ def load_manager_sources(settings: EvaluationFile) -> Mapping[str, str]:
 def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str, str]) -> BrokerLookupData:
     """Return what a broker with a profile registers under an id, `host:port` of its web service.
 
-    The internal listener's addresses are the broker's own, the host of the id stands in for those it lacks.
-
     Source: `docs/pulsar/load-managers.md`.
     """
     host, colon, digits = broker_id.rpartition(":")
@@ -198,20 +196,11 @@ def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str,
     elif port is not None:
         # The id of a broker without a plain web service carries the TLS port.
         port = int(digits)
-    listeners = {}
-    for name, urls in profile.advertised_listeners.items():
-        by_scheme = {url.partition("://")[0]: url for url in urls}
-        schemes = ("pulsar", "pulsar+ssl", "http", "https")
-        listeners[name] = AdvertisedListener(*(by_scheme.get(scheme) for scheme in schemes))
-    internal = listeners.get(profile.internal_listener_name or next(iter(listeners), ""), AdvertisedListener())
     return BrokerLookupData(
-        web_service_url=internal.broker_http_url or _url("http", host, port),
-        web_service_url_tls=internal.broker_https_url or _url("https", host, profile.web_service_port_tls),
-        pulsar_service_url=internal.broker_service_url or _url("pulsar", host, profile.broker_service_port),
-        pulsar_service_url_tls=internal.broker_service_url_tls
-        or _url("pulsar+ssl", host, profile.broker_service_port_tls),
-        advertised_listeners=listeners,
-        protocols=dict(profile.protocols),
+        web_service_url=_url("http", host, port),
+        web_service_url_tls=_url("https", host, profile.web_service_port_tls),
+        pulsar_service_url=_url("pulsar", host, profile.broker_service_port),
+        pulsar_service_url_tls=_url("pulsar+ssl", host, profile.broker_service_port_tls),
         persistent_topics_enabled=profile.enable_persistent_topics,
         non_persistent_topics_enabled=profile.enable_non_persistent_topics,
         load_manager_class_name=profile.load_manager_class_name,
@@ -227,11 +216,6 @@ def _broker(entry: BrokerEntry, broker_id: str, turn: int, number: int) -> Broke
         return numbered(values[turn % len(values)], number)
 
     profile = entry.profile or BrokerProfile()
-    if entry.count:
-        listeners = {
-            name: tuple(numbered(url, number) for url in urls) for name, urls in profile.advertised_listeners.items()
-        }
-        profile = profile.model_copy(update={"advertised_listeners": listeners})
     data = lookup_data(profile, broker_id, {key: value_of(values) for key, values in entry.properties.items()})
     if entry.location is None:
         levels = [data.properties.get(entry.prefix + level) or None for level in LEVELS]

@@ -99,10 +99,9 @@ def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
         ("labels get nothing", "no topic 'persistent://public/default/nothing'"),
         ("labels get ordres", "did you mean 'persistent://public/default/orders'?"),
         ("labels get acme/uk/orders", "no namespace 'acme/uk'"),
-        ("labels set orders", "KEY=VALUE or --labels"),
+        ("labels set orders", "KEY=VALUE must be given"),
         ("labels set orders a=1 a=2", "'a' is given twice"),
-        ("labels set orders a:2 --labels a=1,b=2", "'a' is given twice"),
-        ("properties set orders a=1 -p a=2", "'a' is given twice"),
+        ("properties set orders a=1 a=2", "'a' is given twice"),
         ("create bills -p a=1,a=2", "'a' is given twice"),
         ("list public/default -p a=1 -p a=2", "'a' is given twice"),
         ("list public/default --catalog .", " is a folder; name a file"),
@@ -110,7 +109,7 @@ def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
         ("labels remove orders", "either KEY or --all"),
         ("labels remove orders env --all", "either KEY or --all"),
         ("labels query env=prod --namespace other/ns", "other/ns"),
-        ("properties set orders", "KEY=VALUE or -p"),
+        ("properties set orders", "KEY=VALUE must be given"),
         ("properties remove orders", "either KEY or --all"),
         ("create orders", "orders"),
         ("create persistent://acme/eu/orders", "acme/eu"),
@@ -196,7 +195,7 @@ def test_labels_are_set_shown_and_removed(topics: Topics) -> None:
     topics("labels", "set", "orders", "team=b", "tier:silver")
     assert topics("labels", "get", "orders").out == "env=prod\nteam=b\ntier=silver\n"
 
-    topics("labels", "remove", "orders", "env", "--labels", "tier,none")
+    topics("labels", "remove", "orders", "env", "tier", "none")
     assert json.loads(topics("labels", "get", "orders", "--format", "json").out) == {"team": "b"}
 
     topics("labels", "remove", "orders", "--all")

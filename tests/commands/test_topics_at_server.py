@@ -32,7 +32,7 @@ labels get nothing {}
 labels get ordres {}
 labels set orders tier=silver region=eu {}
 labels get orders {}
-labels set orders-eu --labels region=eu,owner=x {}
+labels set orders-eu region=eu,owner=x {}
 labels set nothing a=b {}
 labels set orders a= {}
 labels set orders forbidden=b {}
@@ -48,11 +48,11 @@ labels remove orders-eu --all {}
 labels remove orders {}
 labels get orders-eu {}
 properties get orders {}
-properties set orders team=ops -p stage=raw {}
-properties set persistent://acme/eu/bills/of/us -p a=b {}
+properties set orders team=ops stage=raw {}
+properties set persistent://acme/eu/bills/of/us a=b {}
 properties get orders --format json {}
 list public/default -p team=ops,stage=raw {}
-properties remove orders -k stage {}
+properties remove orders stage {}
 properties get orders {}
 properties remove orders --all {}
 properties get orders {}

@@ -36,7 +36,7 @@ def test_an_entry_stands_for_its_ids(text: str, ids: tuple[str, ...]) -> None:
     ("text", "place"),
     [
         ("", "id"),
-        ('id = "b"\nprofile = { advertised_listeners = "in:pulsar://b-{n}:6650" }', "profile: advertisedListeners"),
+        ('id = "b"\nprofile = { advertised_address = "b-{n}" }', "profile: advertisedAddress"),
         ('id = "fd00::1:8080"', "id: an IPv6 address"),
         ('id = "[fd00::1:8080"', "id: an IPv6 address"),
         ('id = "fd00::1]:8080"', "id: an IPv6 address stands in brackets"),

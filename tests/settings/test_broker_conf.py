@@ -180,27 +180,11 @@ def test_of_a_key_given_twice_the_last_counts(tmp_path: Path) -> None:
     assert [warning.partition(": ")[2].partition(" is ")[0] for warning in profile.warnings] == ["lookup.rack"]
 
 
-def test_listeners_are_told_apart_by_name(tmp_path: Path) -> None:
-    """A listener may have one address of each kind."""
-    text = "advertisedListeners=in:pulsar://a:1, in:pulsar+ssl://a:2,out:https://b:3\ninternalListenerName=in"
-
-    profile = _read(tmp_path, text)
-
-    assert profile.advertised_listeners == {"in": ("pulsar://a:1", "pulsar+ssl://a:2"), "out": ("https://b:3",)}
-    assert profile.internal_listener_name == "in"
-    _read(tmp_path, "advertisedListeners=in:pulsar://a:1,in:http://a:1")
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("webServicePort=http", "webServicePort: "),
         ("brokerServicePort=70000", "brokerServicePort: "),
-        ("advertisedListeners=pulsar", "advertisedListeners: 'pulsar'"),
-        ("advertisedListeners=a:kafka://b:1", "advertised_listeners: 'kafka://b:1'"),
-        ("advertisedListeners=a:http://b:1,a:http://c:1", "advertised_listeners: listener 'a'"),
-        ("advertisedListeners=a:pulsar://b:1,c:http://b:1", "advertised_listeners: 'b:1' is an address of"),
-        ("internalListenerName=x\nadvertisedListeners=a:pulsar://b:1", "internal_listener_name: "),
         ("lookup.rack=\\uXXXX", "cannot be read"),
         ("\x7fELF\x02\x01\0\0", "is no text"),
     ],

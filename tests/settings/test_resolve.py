@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.model import AdvertisedListener, BrokerLookupData, Edge, IsolationPolicy, Location
+from lookup.model import BrokerLookupData, Edge, IsolationPolicy, Location
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.settings import (
     BrokerProfile,
@@ -134,46 +134,17 @@ def test_an_empty_label_is_no_place(tmp_path: Path) -> None:
 
 def test_a_broker_registers_what_pulsar_would() -> None:
     """Addresses come from host and ports, the record has Pulsar's twelve fields, the prefix stays in the keys."""
-    profile = BrokerProfile(
-        web_service_port_tls=8443, broker_service_port_tls=6651, broker_version="4.1.0", protocols={"kafka": "9092"}
-    )
+    profile = BrokerProfile(web_service_port_tls=8443, broker_service_port_tls=6651, broker_version="4.1.0")
 
     assert lookup_data(profile, "b:8081", {"lookup.rack": "a"}) == BrokerLookupData(
         web_service_url="http://b:8081",
         web_service_url_tls="https://b:8443",
         pulsar_service_url="pulsar://b:6650",
         pulsar_service_url_tls="pulsar+ssl://b:6651",
-        protocols={"kafka": "9092"},
         load_manager_class_name=EXTENSIBLE_MANAGER,
         broker_version="4.1.0",
         properties={"lookup.rack": "a"},
     )
-
-
-@pytest.mark.parametrize("internal", [None, "in"])
-def test_the_internal_listener_s_addresses_are_the_broker_s_own(internal: str | None) -> None:
-    """The internal listener, by default the first, gives the broker's own addresses; the host those it lacks."""
-    profile = BrokerProfile.model_validate(
-        {
-            "advertised_listeners": "in:pulsar://10.0.0.1:1,out:pulsar://x:2,out:http://x:3",
-            "internal_listener_name": internal,
-        }
-    )
-
-    data = lookup_data(profile, "b:8080", {})
-
-    assert (data.pulsar_service_url, data.web_service_url) == ("pulsar://10.0.0.1:1", "http://b:8080")
-    assert data.advertised_listeners["out"] == AdvertisedListener("pulsar://x:2", None, "http://x:3", None)
-
-
-def test_a_template_s_listeners_count_too(tmp_path: Path) -> None:
-    """`{n}` in the addresses of a listener becomes the broker's number."""
-    write(tmp_path, "b.conf", "advertisedListeners=out:pulsar://b-{n}.example.com:6650")
-    text = '[[brokers]]\nid = "b-{n}:1"\ncount = 2\nprofile = "b.conf"'
-
-    urls = [i.broker.lookup_data.pulsar_service_url for i in broker_intervals(evaluation(tmp_path, text), "any")]
-
-    assert urls == ["pulsar://b-0.example.com:6650", "pulsar://b-1.example.com:6650"]
 
 
 def test_a_broker_may_have_tls_only() -> None:

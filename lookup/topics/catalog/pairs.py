@@ -22,7 +22,7 @@ from lookup.model.quoting import forbidden_character, shown, suggestion
 __all__ = [
     "LABEL_KEY_SIGNS", "LABEL_RULES", "LABEL_SIGNS", "MAX_LENGTH", "MAX_PAIRS", "PROPERTY_RULES", "PairKind",
     "PairRules", "Pairs", "checked_keys", "checked_pairs", "decoded", "merged_pairs", "pairs_text", "pairs_without",
-    "parse_each", "parse_encoded_pairs", "parse_keys",
+    "parse_each", "parse_encoded_pairs",
 ]  # fmt: skip
 
 #: Characters of a key or a value.
@@ -138,14 +138,6 @@ def parse_each(text: str) -> Iterator[tuple[str, str]]:
 def pairs_text(pairs: Mapping[str, str]) -> str:
     """Write pairs as `k1=v1,k2=v2`, in the order of keys."""
     return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs))
-
-
-def parse_keys(text: str) -> tuple[str, ...]:
-    """Read keys separated by commas, or raise ArgumentError if one is empty."""
-    keys = tuple(map(_trimmed, text.split(",")))
-    if not all(keys):
-        raise ArgumentError(f"{shown(text)} should be keys separated by commas, like key1,key2")
-    return keys
 
 
 def parse_encoded_pairs(text: str) -> dict[str, str]:

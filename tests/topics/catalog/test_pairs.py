@@ -17,7 +17,6 @@ from lookup.topics.catalog.pairs import (
     checked_pairs,
     parse_each,
     parse_encoded_pairs,
-    parse_keys,
 )
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -48,14 +47,6 @@ def test_a_piece_that_is_no_pair_is_refused(text: str) -> None:
     """The sentence says what would be right."""
     with pytest.raises(ArgumentError, match="key=value or key:value"):
         dict(parse_each(text))
-
-
-def test_keys_are_separated_by_commas() -> None:
-    """PIP-451 writes them so; an empty one is refused."""
-    assert parse_keys("k1, k2") == ("k1", "k2")
-    assert parse_keys("k1\u00a0,k2\t") == ("k1\u00a0", "k2\t")
-    with pytest.raises(ArgumentError, match="like key1,key2"):
-        parse_keys("k1,")
 
 
 @pytest.mark.parametrize("mark", ["\t", "\x1c", "\x85", "\u200b", "\u202e", "\u2028", "\u2029", "\ufeff", "\u00ad"])
