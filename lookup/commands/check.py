@@ -5,20 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from lookup.api.selection import (
-    examine,
-    given_inputs,
-    is_about,
-    registrations_in,
-    require_shedding,
-    select,
-    unreadable_inputs,
-)
+from lookup.api.selection import examine, is_about, require_shedding, select
 from lookup.commands.advice import obstacles_of, warnings_of
 from lookup.commands.cluster_flags import add_cluster, credentials_of, load_cluster, serving_of
 from lookup.commands.options import COMMAND_LINE, Command, Parser, add_config, require_extra, settings_flags
@@ -62,9 +53,8 @@ def _run(arguments: argparse.Namespace) -> int:
     settings = examined.findings.settings
     if settings is not None:
         _warn(settings, examined.policies)
-    unreadable = [] if settings is None else _unreadable(settings)
-    if examined.problems or unreadable or settings is None:
-        raise SettingsError([*examined.problems, *unreadable])
+    if examined.problems or settings is None:
+        raise SettingsError(examined.problems)
     policies = quantity(len(settings.policies), "policy", "policies")
     stdout().write(f"{arguments.config}: no mistakes; {policies}, {_brokers(settings)}\n")
     return 0
@@ -167,15 +157,6 @@ def _check_conf(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _unreadable(settings: EvaluationFile) -> list[str]:
-    """Return a mistake for each input that is there and is no table; none where that cannot be seen."""
-    if find_spec("pyarrow") is None:
-        return []
-    # A check uses no network, which the run may have; a path that does not exist was reported with the settings.
-    local = {name: path for name, path in given_inputs(settings).items() if "://" not in path and Path(path).exists()}
-    return unreadable_inputs(local)
-
-
 def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
     """Warn of what is permitted but probably not meant, whatever the log."""
     # Warnings come before mistakes, which are raised: a user should see both at once.
@@ -184,9 +165,7 @@ def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
         warn(sentence)
     rates = rates_without(settings)
     if rates is not None:
-        # The mean load is read from the log, and only if a shedder goes by bytes or messages of unknown source.
-        idle = cannot_act(policies, rates, lambda: _mean_load(settings))
-        for sentence in act_warnings(idle, settings.evaluation.incumbent):
+        for sentence in act_warnings(cannot_act(policies, rates), settings.evaluation.incumbent):
             warn(sentence)
     splitting: dict[str, list[str]] = {}
     for policy in policies:
@@ -197,36 +176,10 @@ def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
         note(f"note: {policies_named(names)} has a splitter, {splitter!r}: {what}")
 
 
-def _mean_load(settings: EvaluationFile) -> float | None:
-    """Return the mean load of a broker in the log; None if that takes a network, or packages that are not installed."""
-    paths = [path for path in (settings.inputs.lookups, settings.inputs.brokers) if path is not None]
-    if any("://" in path for path in paths) or find_spec("pyarrow") is None:
-        return None
-    from lookup.replay.reports import mean_load
-
-    try:
-        return mean_load(settings)
-    except InputError:  # `_brokers` warns of a table that cannot be read, `lookup evaluate` refuses it
-        return None
-
-
 def _brokers(settings: EvaluationFile) -> str:
-    """Describe how many brokers a run would have; a BROKERS table counts in place of `[[brokers]]`."""
-    path = settings.inputs.brokers
-    if path is None:
-        return quantity(len({broker for entry in settings.brokers for broker in entry.ids}), "broker")
-    # A check uses no network, which the run may have; a path that does not exist was reported with the settings.
-    if "://" in path or not Path(path).exists():
-        return "brokers of inputs.brokers, which was not looked at"
-    if find_spec("pyarrow") is None:
-        return "brokers of inputs.brokers, which was not looked at, since pyarrow is not installed"
-    try:
-        registrations = registrations_in(path)
-    except InputError as error:
-        warn(f"inputs.brokers: {error}; `lookup evaluate` needs it")
-        return "brokers of inputs.brokers, which cannot be read"
-    count = len({(cluster, event.broker) for cluster, events in registrations.items() for event in events})
-    return f"{quantity(count, 'broker')} in inputs.brokers"
+    if settings.inputs.brokers is not None:
+        return "brokers of inputs.brokers"
+    return quantity(len({broker for entry in settings.brokers for broker in entry.ids}), "broker")
 
 
 COMMAND = Command(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lookup.logs.generator.generate import GenerateSettings
 from tests.commands.projects import EVALUATION, Run, evaluation
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -136,54 +135,15 @@ policies = [{ name = "stock", selector = "best" }]
 """
 
 
-def test_brokers_of_a_table_are_counted(lookup: Run, tmp_path: Path, log: Path) -> None:
-    """A BROKERS table counts in place of what is written: every broker of every cluster, however often it came back."""
-    (tmp_path / "brokers").symlink_to(log / "brokers")
-
-    ran = lookup("config", "check", evaluation(tmp_path, start=_WITH_TABLE))
-
-    brokers = GenerateSettings().brokers
-    assert ran.out.endswith(f": no mistakes; 1 policy, {brokers} brokers in inputs.brokers\n")
-
-
-def test_a_table_that_is_not_looked_at_is_not_counted(
-    lookup: Run, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without Arrow, and where the table is not there, no number is made up."""
-    path = evaluation(tmp_path, start=_WITH_TABLE)
-
-    absent = lookup("config", "check", path).out
-    (tmp_path / "brokers").symlink_to(log / "brokers")
+def test_no_table_is_read(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even whether it is one is looked at: `lookup evaluate` says it before it runs."""
+    (tmp_path / "brokers").write_text("id,rack\n", encoding="utf-8")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    without = lookup("config", "check", path).out
-
-    assert "which was not looked at" in absent
-    assert "not looked at, since pyarrow" in without
-
-
-def test_an_input_that_is_no_table_is_a_mistake(lookup: Run, tmp_path: Path, log: Path) -> None:
-    """What `lookup evaluate` refuses the check refuses: a log as a spreadsheet has it, a folder of several tables."""
-    (tmp_path / "brokers").symlink_to(log / "brokers")
-    (tmp_path / "log.csv").write_text("ts,topic\n1,a\n", encoding="utf-8")
-    path = evaluation(tmp_path, start=_WITH_TABLE)
-
-    for lookups, said in ((tmp_path / "log.csv", "is no Parquet file"), (log, f"{log}/lookups")):
-        (mistake,) = lookup("config", "check", path, "--set", f"inputs.lookups={lookups}").mistakes
-        assert mistake.startswith(f"inputs.lookups: {lookups}: ")
-        assert said in mistake
-
-
-def test_a_table_that_cannot_be_read_is_warned_of(lookup: Run, tmp_path: Path, log: Path) -> None:
-    """One whose footer is sound and whose rows are damaged is no mistake of the settings."""
-    (table,) = (log / "brokers").glob("**/*.parquet")
-    sound = table.read_bytes()
-    (tmp_path / "brokers").write_bytes(sound[:4] + b"\xff" * 64 + sound[68:])
 
     ran = lookup("config", "check", evaluation(tmp_path, start=_WITH_TABLE))
 
-    assert ran.code == 0
-    assert ran.err.startswith(f"warning: inputs.brokers: {tmp_path}/brokers")
-    assert ran.out.endswith("which cannot be read\n")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith(": no mistakes; 1 policy, brokers of inputs.brokers\n")
 
 
 _SERVING = '[serving]\ncluster = "c"\nrecord = "record"\n'

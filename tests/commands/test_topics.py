@@ -223,10 +223,10 @@ def test_a_query_looks_into_the_namespaces_named_or_one_s_own(topics: Topics) ->
 
 def test_properties_are_set_shown_and_removed(topics: Topics) -> None:
     """Labels stay what they are."""
-    topics("properties", "set", "orders", "team:b", "-p", "stage=raw")
+    topics("properties", "set", "orders", "team:b", "stage=raw")
     assert topics("properties", "get", "orders").out == "stage=raw\nteam=b\n"
 
-    topics("properties", "remove", "orders", "-k", "stage")
+    topics("properties", "remove", "orders", "stage")
     assert json.loads(topics("properties", "get", "orders", "--format", "json").out) == {"team": "b"}
 
     topics("properties", "remove", "orders", "--all")
