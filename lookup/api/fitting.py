@@ -24,17 +24,19 @@ _MAIN = "main"
 #: Kinds of columns that people hold in more ways than tables do.
 _COUNTS = ("time", "number", "integer")
 _FITTED = (*_COUNTS, "json", "properties")
+_RIGHT = "a path, or a table of pandas, Arrow, Polars, DuckDB or Spark, would be right"
 #: A time in Spark's SQL: without an offset it is in UTC, whatever zone the session has.
 _TIME = r"try_cast(if(ts rlike '[T ].*(Z|[+-][0-9]{2}:?[0-9]{2})$', ts, concat(ts, 'Z')) as timestamp)"
 
 
-def fit_frame(frame: Any, table: TableName) -> object:
+def fit_frame(
+    frame: Any, table: TableName
+) -> pd.DataFrame | pa.Table | pa.RecordBatchReader | list[Mapping[str, object]]:
     """Return a frame with the columns of a table; for brokers without times a list of mappings.
 
-    What needs no change is returned as it is, and so is what cannot be read: its writer refuses it.
-
     Raises:
-        InputError: naming a column, and its first value that does not fit.
+        InputError: if it is no table, or cannot be read; naming the column that is missing, or the first value that
+            does not fit.
     """
     columns = {column.name: column for column in TABLES[table]}
     frame = _rows(frame, columns, table)
@@ -60,7 +62,9 @@ def fit_frame(frame: Any, table: TableName) -> object:
     return frame.assign(**always)
 
 
-def _rows(frame: Any, columns: Mapping[str, Column], table: TableName) -> object:
+def _rows(
+    frame: Any, columns: Mapping[str, Column], table: TableName
+) -> pd.DataFrame | pa.Table | pa.RecordBatchReader:
     if isinstance(frame, Sequence):
         wrong = next((number for number, row in enumerate(frame) if not isinstance(row, Mapping)), None)
         if wrong is not None:
@@ -71,9 +75,13 @@ def _rows(frame: Any, columns: Mapping[str, Column], table: TableName) -> object
         levels = [name for name in frame.index.names if name in columns and name not in frame.columns]
         return frame.reset_index(levels) if levels else frame
     try:
+        # Spark: its stream, which 4.3 has as well, fails if a column holds times.
         stream = frame.toArrow() if hasattr(frame, "toArrow") else pa.RecordBatchReader.from_stream(frame)
-    except Exception:  # noqa: BLE001  of any library; reading it again says what is wrong
-        return frame
+    except (TypeError, pa.ArrowInvalid):  # a column of Polars has a stream as well, but none of rows
+        raise InputError(f"{table}: is of type {type(frame).__name__}, which is no table; {_RIGHT}") from None
+    except Exception as error:
+        # Of any library, as of a query that is run only now.
+        raise InputError(f"{table}: cannot be read: {str(error).partition(chr(10))[0]}") from error
     kinds = [(columns[one.name].kind, one.type) for one in stream.schema if one.name in columns]
     odd = [kind for kind, held in kinds if pa.types.is_nested(held) or ("string" in str(held) and kind in _COUNTS)]
     if {*REQUIRED[table]} <= {*stream.schema.names} and not {*odd} & {*_FITTED}:
