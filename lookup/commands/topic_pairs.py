@@ -1,6 +1,6 @@
 """Carry out `lookup topics labels ...` and `lookup topics properties ...`, the commands for the pairs of topics.
 
-Both kinds of pairs have the commands `set`, `get` and `remove`; labels can be listed and queried as well.
+Both kinds of pairs have the commands `set`, `get` and `remove`; labels can be listed as well.
 """
 
 from __future__ import annotations
@@ -9,22 +9,10 @@ import argparse
 
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import note, print_json, stdout
-from lookup.commands.topics import (
-    add_catalog,
-    add_mode,
-    applied,
-    labels_of,
-    pairs_of,
-    print_names,
-    selected_of,
-    settings_of,
-    topic,
-)
+from lookup.commands.topics import add_catalog, applied, labels_of, pairs_of, topic
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.operations import LABELS, PROPERTIES, GetPairs, RemovePairs, SetPairs
 from lookup.topics.catalog.pairs import PairKind, pairs_text
-from lookup.topics.listing import TopicQuery
-from lookup.topics.listing.selectors import parse
 
 __all__ = ["COMMANDS"]
 
@@ -101,26 +89,6 @@ def _run_list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_query_arguments(parser: Parser) -> None:
-    parser.need(
-        "selector", nargs="?", metavar="SELECTOR", help="conditions with commas between, like k=v, k in (a,b) or k"
-    )
-    parser.many("--namespace", metavar="NAMESPACE", help="namespace to search (default: topics.namespace)")
-    add_mode(parser)
-    add_catalog(parser, server=True)
-    add_format(parser, "text", "json")
-
-
-def _run_query(arguments: argparse.Namespace) -> int:
-    # Parsed before the catalog is opened: a selector that is wrong is wrong for any catalog.
-    settings, selector = settings_of(arguments).topics, parse(arguments.selector)
-    # Each is asked once; PIP-451: no namespace means one's own.
-    namespaces = dict.fromkeys(map(checked_namespace, arguments.namespace or [settings.namespace]))
-    queries = [TopicQuery(namespace, arguments.mode, selector=selector) for namespace in namespaces]
-    print_names(selected_of(arguments, queries), arguments.format)
-    return 0
-
-
 #: In the order of the help.
 COMMANDS = (
     _set_command(LABELS, ("lookup topics labels set orders env=prod tier=gold", "add two labels")),
@@ -135,15 +103,6 @@ COMMANDS = (
         examples=(("lookup topics labels list public/default", "one key=value per line"),),
         add_arguments=_add_list_arguments,
         run=_run_list,
-    ),
-    Command(
-        name="topics labels query",
-        examples=(
-            ("lookup topics labels query 'env=prod,tier in (gold,pro)' --mode all", "topics of the default namespace"),
-            ("lookup topics labels query team --namespace acme/eu --namespace public/default", "of two namespaces"),
-        ),
-        add_arguments=_add_query_arguments,
-        run=_run_query,
     ),
     _set_command(PROPERTIES, ("lookup topics properties set orders team=billing stage=raw", "add two properties")),
     _get_command(PROPERTIES, ("lookup topics properties get orders --format json", "print a JSON object")),

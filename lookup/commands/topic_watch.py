@@ -29,7 +29,7 @@ from lookup.errors import InputError, PulsarLookupError, SettingsError, StateErr
 from lookup.model.catalog import TopicEvent
 from lookup.model.quoting import json_text, shown
 from lookup.serve.client import TopicServer, Watching
-from lookup.settings import TopicsFile, TopicsSection
+from lookup.settings import ListingSection, TopicsFile
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.client import ServerLists
@@ -162,7 +162,7 @@ def _watch_file(settings: TopicsFile, watch: Watch, arguments: argparse.Namespac
                 printer.take(_HERE, message)
 
 
-def _refuse_pattern(pattern: str | None, section: TopicsSection) -> None:
+def _refuse_pattern(pattern: str | None, section: ListingSection) -> None:
     """Refuse a pattern that a server would leave to its client; there is none here that would apply it."""
     if not section.pattern_filtering:
         raise StateError("this server evaluates no patterns for its clients: pattern_filtering is off")

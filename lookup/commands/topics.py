@@ -31,18 +31,18 @@ from lookup.hooks import Lister
 from lookup.model.names import TopicName, split_servers
 from lookup.model.quoting import BREAKING, forbidden_character, one_line, shown, unseen
 from lookup.serve.client import Gathered, TopicServer, gathered
-from lookup.settings import TopicsFile, TopicsSection, load_topics
+from lookup.settings import ListingSection, TopicsFile, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import MODES, checked_namespace, namespace_of
 from lookup.topics.catalog.operations import CatalogOperation, DeleteNamespace, GetPairs, apply
 from lookup.topics.catalog.pairs import parse_each
-from lookup.topics.listing import ListRequest, TopicLister, TopicQuery, topics_hash
+from lookup.topics.listing import ListRequest, TopicLister, topics_hash
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 
 __all__ = [
     "COMMANDS", "CREATE", "DELETE", "DELETE_NAMESPACE", "add_catalog", "add_lister", "add_mode", "applied", "labels_of",
-    "lister_of", "on_a_line", "opened", "pairs_of", "print_names", "refuse_unfiltered", "selected_of", "servers_of",
+    "lister_of", "on_a_line", "opened", "pairs_of", "print_names", "refuse_unfiltered", "servers_of",
     "settings_of", "topic", "warn_of_ignored_properties",
 ]  # fmt: skip
 
@@ -129,7 +129,7 @@ def settings_of(arguments: argparse.Namespace) -> TopicsFile:
 
 
 @contextmanager
-def opened(settings: TopicsSection, *, create: bool = False) -> Iterator[Catalog]:
+def opened(settings: ListingSection, *, create: bool = False) -> Iterator[Catalog]:
     """Open the catalog that the settings name, and close it in the end."""
     timeout = settings.lock_timeout_s
     with closing(SqliteStorage(settings.catalog, lock_timeout_s=timeout, must_exist=not create)) as storage:
@@ -187,19 +187,6 @@ def labels_of(arguments: argparse.Namespace, namespace: str) -> Mapping[str, Seq
         for key, values in answer.items():
             labels.setdefault(key, set()).update(values)
     return {key: sorted(labels[key]) for key in sorted(labels)}
-
-
-def selected_of(arguments: argparse.Namespace, queries: Sequence[TopicQuery]) -> Sequence[str]:
-    """Return the topics of queries by labels, sorted, each once, of catalog or servers."""
-    settings, servers = settings_of(arguments).topics, servers_of(arguments)
-    if not servers:
-        with opened(settings) as catalog:
-            return sorted(
-                name for query in queries for name in query.narrow(catalog.selected(query.namespace, query.selector))
-            )
-    # One by one: a server without one of the namespaces has topics of the others.
-    answers = (answer for query in queries for answer in _gathered(servers, methodcaller("selected", query)).answers)
-    return sorted({name for names in answers for name in names})
 
 
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Mapping[str, str] | None = None) -> Lister:

@@ -37,7 +37,7 @@ from lookup.model.documents import secret_in
 from lookup.model.names import url_problem
 from lookup.model.quoting import printable, shown
 from lookup.topics.catalog.operations import CatalogOperation, GetPairs, RemovePairs
-from lookup.topics.listing import ListRequest, TopicQuery, topics_hash
+from lookup.topics.listing import ListRequest, topics_hash
 from lookup.topics.listing.rest import FORMS, print_call
 from lookup.topics.watching import Message, Trouble, Watch, message_in
 
@@ -117,13 +117,21 @@ class TopicServer:
 
     def listed(self, request: ListRequest) -> Mapping[str, Any]:
         """Return the answer to a request for topics: `docs/bridge-protocol.md`."""
-        return self._listed("/list", request)
-
-    def selected(self, query: TopicQuery) -> Sequence[str]:
-        """Return the topics of a query by labels, sorted."""
-        request = ListRequest(query.namespace, query.mode, selector=query.selector)
-        names: Sequence[str] = self._listed("/labels", request)["topics"]
-        return names
+        body = {
+            "namespace": request.namespace,
+            "mode": request.mode,
+            "properties": dict(request.properties),
+            "pattern": request.pattern,
+            "selector": ",".join(map(str, request.selector)) or None,
+            "includeSystemTopic": request.include_system,
+            "topicsHash": request.topics_hash,
+        }
+        answer: _List = self._ask("POST", "/list", json.dumps(body), _LIST)
+        # Whole, or the one that is known: a list that lacks topics would be believed.
+        hashed = topics_hash(answer.topics) if answer.changed else request.topics_hash
+        if hashed != answer.topics_hash:
+            raise self._stranger("a list that does not fit its hash")
+        return answer.model_dump(by_alias=True)
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
         """Return every key of a label in a namespace with its values, both sorted."""
@@ -175,23 +183,6 @@ class TopicServer:
                     message = message_in(event.get("event", ""), mark, event["data"])
                 event = {}
                 yield mark, message
-
-    def _listed(self, path: str, request: ListRequest) -> Mapping[str, Any]:
-        body = {
-            "namespace": request.namespace,
-            "mode": request.mode,
-            "properties": dict(request.properties),
-            "pattern": request.pattern,
-            "selector": ",".join(map(str, request.selector)) or None,
-            "includeSystemTopic": request.include_system,
-            "topicsHash": request.topics_hash,
-        }
-        answer: _List = self._ask("POST", path, json.dumps(body), _LIST)
-        # Whole, or the one that is known: a list that lacks topics would be believed.
-        hashed = topics_hash(answer.topics) if answer.changed else request.topics_hash
-        if hashed != answer.topics_hash:
-            raise self._stranger("a list that does not fit its hash")
-        return answer.model_dump(by_alias=True)
 
     def _ask(self, method: str, target: str, body: str | None, form: TypeAdapter[Any] | None) -> Any:
         """Return the answer to a request, which has the form; None: it has no body."""

@@ -1,7 +1,6 @@
 """Answer requests about topics over HTTP: lists for brokers and commands, labels and properties in the PIPs' forms.
 
 POST    /list                        a list, with properties, pattern and selector: `docs/bridge-protocol.md`
-POST    /labels                      the same without lister and properties
 GET     /labels/TENANT/NAMESPACE     every key of a label with its values
 GET     /watch?namespace=...         a list and what changes in it, as server-sent events: `docs/watches.md`
 *       /admin/v2/...                `lookup.topics.listing.rest`
@@ -51,7 +50,6 @@ class TopicRequests:
         """Return the paths with their handlers."""
         return [
             web.post("/list", self._list),
-            web.post("/labels", self._select),
             web.get("/labels/{tenant}/{namespace}", self._labels),
             # HEAD would be a watch as well, without the form of HTTP for what is sent.
             web.get("/watch", self._watch, allow_head=False),
@@ -63,14 +61,6 @@ class TopicRequests:
             return _problem(404, _ABSENT)
         listing = list_message(body_of(await read_body(request, _MOST_BYTES)))
         return await _answered(self._topics.listed(listing))
-
-    async def _select(self, request: web.Request) -> web.StreamResponse:
-        if self._topics is None:
-            return _problem(404, _ABSENT)
-        query = list_message(body_of(await read_body(request, _MOST_BYTES)))
-        if query.properties:
-            return _problem(400, "properties: they are for a lister, which is not asked here; send them to /list")
-        return await _answered(self._topics.selected(query))
 
     async def _labels(self, request: web.Request) -> web.StreamResponse:
         if self._topics is None:

@@ -174,11 +174,6 @@ class ServedTopics:
             lambda: _printed(self._answered(request), reads_properties="properties" in self._lister.interests)
         )
 
-    async def selected(self, query: TopicQuery) -> str:
-        """Return the topics of a query by labels as `listed` does, those too that the lister leaves out."""
-        await self._require_look(query.namespace)
-        return await self._ask(self._select, query)
-
     async def carried_out(self, operation: Operation) -> str | None:
         """Carry out a request of the admin API; return the body of its answer, None if that has none.
 
@@ -232,15 +227,6 @@ class ServedTopics:
         # One revision, since a lister may ask several questions: a list of two may lack a topic that both have.
         with self._catalog.reading():
             return self._lister.answer(request)
-
-    def _select(self, query: TopicQuery) -> str:
-        self._catalog.refresh()
-        permitted = query.permitted(self._section)
-        topics = permitted.narrow(self._catalog.selected(query.namespace, query.selector))
-        is_filtered = permitted.pattern == query.pattern
-        return _printed(
-            ListAnswer(topics, topics.topics_hash, filtered=is_filtered, changed=True), reads_properties=False
-        )
 
     def _labels_in(self, namespace: str) -> str:
         self._catalog.refresh()

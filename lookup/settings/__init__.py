@@ -28,13 +28,13 @@ from lookup.settings.resolve import (
     topology,
 )
 from lookup.settings.serving import CollectSection, ServingFile, ServingSection
-from lookup.settings.topics import ListingSection, TopicsFile, TopicsSection
+from lookup.settings.topics import ListingSection, TopicsFile
 
 __all__ = [
     "BrokerEntry", "BrokerInterval", "BrokerProfile", "BudgetFile", "ClientEntry", "ClientMatch",
     "ClientRule", "CollectSection", "EdgeEntry", "EvaluationFile", "EvaluationSection", "Findings", "InputsSection",
     "IsolationEntry", "ListingSection", "LocationEntry", "NamespaceEntry", "PartSpec", "PolicyFile",
-    "PolicySpec", "ServingFile", "ServingSection", "TopicsFile", "TopicsSection", "TopologyFile",
+    "PolicySpec", "ServingFile", "ServingSection", "TopicsFile", "TopologyFile",
     "TopologySection", "VerdictSection", "broker_intervals", "client_rules", "describe",
     "examine_settings", "label_client", "load_broker_profile", "load_budget", "load_evaluation", "load_manager_keys",
     "load_manager_sources", "load_policies", "load_serving", "load_topics", "load_topology", "lookup_data",

@@ -12,7 +12,7 @@ from pydantic import model_validator
 from lookup.settings.base import Positive, ShareS, Strict, Text, Truth, WholeFile, refuse
 from lookup.settings.policy import PartSpec
 
-__all__ = ["ListingSection", "TopicsFile", "TopicsSection"]
+__all__ = ["ListingSection", "TopicsFile"]
 
 
 class ListingSection(Strict):
@@ -48,17 +48,10 @@ class ListingSection(Strict):
         return self
 
 
-class TopicsSection(ListingSection):
-    """The same, and what a command needs beside."""
-
-    namespace: Text = "public/default"
-    """Namespace of a query that names none: one's own."""
-
-
 class TopicsFile(WholeFile):
     """A file about topics."""
 
-    topics: TopicsSection = TopicsSection()
+    topics: ListingSection = ListingSection()
     """Rules by which topics are listed, labelled and watched."""
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register listers through the hooks."""

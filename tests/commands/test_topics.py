@@ -108,7 +108,6 @@ def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
         ('labels set orders env=prod --set topics.allowed_label_keys=["tier"]', "env"),
         ("labels remove orders", "either KEY or --all"),
         ("labels remove orders env --all", "either KEY or --all"),
-        ("labels query env=prod --namespace other/ns", "other/ns"),
         ("properties set orders", "KEY=VALUE must be given"),
         ("properties remove orders", "either KEY or --all"),
         ("create orders", "orders"),
@@ -206,19 +205,6 @@ def test_labels_of_a_namespace_are_listed(topics: Topics) -> None:
     """Every key with every value."""
     assert topics("labels", "list", "public/default").out == "env=prod\nfrozen=yes\ntier=gold\n"
     assert json.loads(topics("labels", "list", "public/default", "--format", "json").out)["env"] == ["prod"]
-
-
-def test_a_query_looks_into_the_namespaces_named_or_one_s_own(topics: Topics) -> None:
-    """`topics.namespace` is one's own."""
-    topics("create", "persistent://acme/eu/bills", "--create-namespace", "--labels", "env=prod")
-    topics("labels", "set", "__change_events", "env=prod", "tier=gold")
-    own = topics("labels", "query", "env=prod,tier in (gold,silver)")
-    both = topics("labels", "query", "env", "--namespace", "acme/eu", "--namespace", "public/default", "--mode", "all")
-    theirs = topics("labels", "query", "env", "--set", "topics.namespace=acme/eu", "--format", "json")
-
-    assert own.out == f"{HERE}orders\n"
-    assert len(both.out.splitlines()) == 5
-    assert json.loads(theirs.out) == ["persistent://acme/eu/bills"]
 
 
 def test_properties_are_set_shown_and_removed(topics: Topics) -> None:

@@ -39,10 +39,6 @@ labels set orders forbidden=b {}
 labels list public/default {}
 labels list public/default --format json {}
 labels list public/nothing {}
-labels query region=eu {}
-labels query region=eu --namespace public/default --namespace acme/eu {}
-labels query env=prod --namespace public/nothing {}
-labels query env=prod --mode all --format json {}
 labels remove orders tier {}
 labels remove orders-eu --all {}
 labels remove orders {}
@@ -160,12 +156,11 @@ def test_server_that_cannot_be_asked_is_a_sentence(
     assert "secret" not in ran.err
 
 
-#: What asks a server: for a list, values, pairs, topics by labels, and to write.
+#: What asks a server: for a list, values, pairs, and to write.
 _ASKING = (
     "list public/default",
     "labels list public/default",
     "labels get orders",
-    "labels query env=prod",
     "labels set orders a=b",
     "properties remove orders --all",
 )
@@ -200,21 +195,6 @@ def test_answer_of_another_server_is_a_sentence(lookup: Run, answer: bytes) -> N
             assert (words, ran.code, ran.out) == (words, 2, "")
             assert len(ran.err.splitlines()) == 1
             assert "is it a decision server?" in ran.err or "cannot be asked" in ran.err
-
-
-def test_query_by_labels_asks_no_lister(lookup: Run, tmp_path: Path, catalog: Path) -> None:
-    """One that wants a property, or hides topics, stands between consumers and topics, not before labels."""
-    lister = '{ use = "tenant-scope", required = true }'
-    text = f'[topics]\ncatalog = "{catalog}"\nlister = {lister}\n'
-    words = "labels query env=prod --mode all --namespace public/default --format json".split()
-    with started(settings_file(tmp_path, text, policies="")) as server:
-        there = lookup("topics", *words, "--server", f"http://127.0.0.1:{server.port}")
-        properties = {"namespace": "public/default", "properties": {"a": "b"}}
-        assert server.ask("POST", "/labels", properties)[0] == 400
-
-    assert there == lookup("topics", *words, "--catalog", str(catalog))
-    assert there.code == 0
-    assert "orders-eu-partition-0" in there.out
 
 
 def test_properties_that_the_server_ignores_are_warned_of(lookup: Run, tmp_path: Path, catalog: Path) -> None:

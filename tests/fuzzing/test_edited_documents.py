@@ -98,12 +98,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 _READ: dict[str, tuple[tuple[str, ...], bool]] = {
     "plan/plan.json": (("plan show plan",), False),
     "journal": (("apply --recover journal",), False),
-    "tuned/tune.json": (("explain tuned --candidate 1",), False),
+    "tuned/tune.json": (("report tuned",), False),
     "tuned/search.json": (("tune tune.toml --output tuned --master none",), True),
-    "topics.db": (
-        ("topics list a/b --catalog topics.db", "topics labels query env=prod --namespace a/b --catalog topics.db"),
-        False,
-    ),
+    "topics.db": (("topics list a/b --labels env=prod --catalog topics.db",), False),
     "run/summary.json": (("report run", "diff run run"), True),
     "run/manifest.json": (("report run", "diff run run"), True),
     "record/namespaces.toml": (("plan --record record",), False),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lookup.errors import SettingsError
-from lookup.settings import PartSpec, TopicsFile, TopicsSection, describe, load_evaluation, load_topics
+from lookup.settings import ListingSection, PartSpec, TopicsFile, describe, load_evaluation, load_topics
 from tests.settings.files import MINIMAL, write
 
 
@@ -20,7 +20,7 @@ def _mistakes(path: Path | None, overrides: dict[str, object] | None = None, **e
 def test_without_a_file_everything_has_its_default() -> None:
     """The defaults are Pulsar's."""
     assert load_topics(environ={}) == TopicsFile()
-    assert TopicsSection().lister == PartSpec(use="default")
+    assert ListingSection().lister == PartSpec(use="default")
 
 
 def test_a_file_is_read_with_its_paths(tmp_path: Path) -> None:
