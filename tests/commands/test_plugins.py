@@ -6,8 +6,6 @@ import json
 from importlib.metadata import version
 from pathlib import Path
 
-import pytest
-
 from lookup.engine.plugins import load_plugins
 from tests.commands.projects import Run
 
