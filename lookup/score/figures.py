@@ -129,7 +129,8 @@ class Figure:
         return not math.isnan(self.change_low)
 
 
-_DEFAULTS = {each.name: each.default for each in fields(Figure)}
+#: As JSON has them, in which NaN is null.
+_DEFAULTS = {each.name: None if each.default != each.default else each.default for each in fields(Figure)}
 _TEXTS = frozenset(
     "policy scope cluster metric key dimension part unit better question against verdict reason holds_for guard alone "
     "units no_gap".split()
@@ -211,14 +212,8 @@ def _figure(estimate: Estimate, more: Mapping[str, Any] | None = None) -> Figure
     if dimension is not None:
         scope = "part" if cluster is None else "part of cluster"
     units = None if estimate.sample is None else estimate.sample.units
-    known: dict[str, Any] = {
-        "cluster": cluster,
-        "dimension": dimension,
-        "part": part,
-        "value": estimate.value,
-        "low": estimate.low,
-    }
-    known |= {"high": estimate.high} | _units(units)
+    known: dict[str, Any] = {"cluster": cluster, "dimension": dimension, "part": part} | _units(units)
+    known |= {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     return blank_figure(series.policy, series.metric, series.key, scope, **(known | dict(more or {})))
 
 
@@ -246,9 +241,8 @@ def _turned(metric: Metric, delta: float, low: float, high: float) -> dict[str, 
 
 def _units(units: Units | None) -> dict[str, Any]:
     names = ("units", "unit_count", "unit_worth", "units_assumed")
-    if units is None:
-        return dict(zip(names, (None, None, math.nan, None), strict=True))
-    return dict(zip(names, (units.kind, units.count, units.worth, units.is_taken_for_granted), strict=True))
+    known = units and (units.kind, units.count, units.worth, units.is_taken_for_granted)
+    return dict(zip(names, known or (None, None, math.nan, None), strict=True))
 
 
 def _ordered(rows: Sequence[Figure], scored: Scored) -> list[Figure]:
@@ -268,12 +262,8 @@ def figures_table(figures: Sequence[Figure]) -> pa.Table:
 
 def json_row(figure: Figure) -> dict[str, Any]:
     """Write a row as JSON has it, without the columns that the figure does not have."""
-    return {name: plain(value) for name, value in asdict(figure).items() if not _is_default(name, value)}
-
-
-def _is_default(name: str, value: object) -> bool:
-    default = _DEFAULTS[name]
-    return value == default or (value != value and default != default)
+    columns = ((name, plain(value)) for name, value in asdict(figure).items())
+    return {name: value for name, value in columns if value != _DEFAULTS[name]}
 
 
 def plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
 from lookup.score.luck import LEVEL, Estimate, around, estimate, pooled, quantile
-from lookup.score.rules import Name, check_measured, check_rules, default_primary
+from lookup.score.rules import check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
 from lookup.score.units import layout_of
 from lookup.score.verdict import Case, Verdict, Winner, exit_code, judge, winners
@@ -96,11 +96,6 @@ class Scored:
     def pooled(self) -> Mapping[tuple[str, str, str | None], Estimate]:
         """Return the figures over all clusters and the whole demand, by policy, metric and key."""
         return pooled(self.estimates)
-
-    @cached_property
-    def gaps(self) -> Mapping[Name, float]:
-        """Return the fidelity gaps that are known, by figure."""
-        return {(each.metric, each.key): each.gap for each in self.fidelity if not math.isnan(each.gap)}
 
 
 def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scored:

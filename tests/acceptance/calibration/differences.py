@@ -30,7 +30,7 @@ REPLICATES = (2, 3, 5, 10, 15, 30)
 #: What is known of the demo's policies against its incumbent: policy, metric, key, verdict.
 KNOWN = (
     ("rack-then-load", "match_ratio", "rack", "better"),
-    ("rendezvous", "imbalance_max_mean", None, "worse"),
+    ("rebalance", "match_ratio", "rack", "better"),
     ("stock-modular-5.0", "moves", None, "worse"),
 )
 
