@@ -36,32 +36,3 @@ def test_more_bundles_come_nearer(tmp_path: Path) -> None:
 
     assert whole == 4.0
     assert parted == 8.0
-
-
-def test_only_racks_with_a_broker_count(tmp_path: Path) -> None:
-    """Once the only broker of rack b has left, its clients are served from elsewhere."""
-    brokers = [{"id": f"{rack}:1", "properties": {"lookup.rack": rack}} for rack in "ab"]
-    brokers[1]["until"] = "2026-01-01T12:01:00Z"  # type: ignore[assignment]
-
-    assert ("rack", 1.0, 2.0) in _at_best(tmp_path, [(0, "b"), (60, "b")], brokers=brokers)
-
-
-def test_distances_are_the_shortest_that_one_broker_has(tmp_path: Path) -> None:
-    """A bundle goes where weight x ms is least over its lookups of the tick."""
-    published = {f"lookup.{level}": name for level, name in _PLACE.items()}
-    brokers = [{"id": f"{rack}:1", "properties": published | {"lookup.rack": rack}} for rack in "ab"]
-    topology = {"distance_ms": {"same": 0.5, "rack": 2.0}}
-    found = _at_best(tmp_path, [(0, "a"), (1, "a"), (2, "b")], topology=topology, brokers=brokers)
-
-    assert (None, 2 * 0.5 + 2.0, 3.0) in found
-
-
-def test_an_unknown_distance_counts_as_the_shortest_of_its_client(tmp_path: Path) -> None:
-    """A broker that says no place might be as near as any, and a bound must hold for it too."""
-    published = {f"lookup.{level}": name for level, name in _PLACE.items()}
-    brokers = [{"id": f"{rack}:1", "properties": published | {"lookup.rack": rack}} for rack in "ab"]
-    brokers.append({"id": "c:1", "properties": {}})
-    topology = {"distance_ms": {"same": 0.5, "rack": 2.0}}
-    found = _at_best(tmp_path, [(0, "a"), (1, "a"), (2, "b")], topology=topology, brokers=brokers)
-
-    assert (None, 3 * 0.5, 3.0) in found

@@ -8,19 +8,11 @@ from typing import Any
 import pytest
 
 from lookup.errors import InputError
-from lookup.replay.clusters import broker_names, marks_of, owners_of
-from lookup.replay.timeline import OwnershipEvent
+from lookup.replay.clusters import marks_of
 from tests.replay.plans import NOON, WHOLE, lookup, planned
 from tests.replay.worlds import MICRO
 
 REGISTERED = {"ts": NOON, "cluster": "east", "broker": "a:1", "event": "registered"}
-
-
-def test_capacity_is_assumed_so_that_mean_usage_is_a_half(tmp_path: Path) -> None:
-    """Where no broker has a capacity, all get twice the demand per broker-second."""
-    plan = planned(tmp_path, [lookup(0, weight=30.0), lookup(61, weight=90.0)])
-
-    assert plan.cluster.assumed_capacity == pytest.approx(2 * 120.0 / (2 * 120))
 
 
 def test_one_known_capacity_is_enough_to_assume_none(tmp_path: Path) -> None:
@@ -39,17 +31,6 @@ def test_only_registered_brokers_lack_a_capacity(tmp_path: Path) -> None:
     tables = {"brokers": [REGISTERED]}
 
     assert planned(tmp_path, [lookup()], tables=tables, brokers=brokers).cluster.without_capacity == []
-
-
-def test_a_broker_is_known_by_every_address_it_ever_had(tmp_path: Path) -> None:
-    """Ids come first; addresses of later registrations count as well."""
-    data = [f'{{"pulsarServiceUrl":"pulsar://{name}:6650"}}' for name in ("old", "new")]
-    rows = [{**REGISTERED, "lookup_data": data[0]}]
-    rows += [{**REGISTERED, "ts": NOON + 9 * MICRO, "event": "updated", "lookup_data": data[1]}]
-    plan = planned(tmp_path, [lookup(20, broker="pulsar://new:6650")], tables={"brokers": rows}, brokers=[])
-
-    assert broker_names(plan.cluster.timeline) == {"a:1": 0, "pulsar://old:6650": 0, "pulsar://new:6650": 0}
-    assert plan.cluster.logged == 1
 
 
 def test_a_bundle_pinned_to_a_broker_is_told_by_its_namespace(tmp_path: Path) -> None:
@@ -82,15 +63,6 @@ def _event(ts_us: int, event: str, **values: Any) -> dict[str, Any]:
     return {"ts": ts_us, "cluster": "east", "bundle": WHOLE, "event": event, **values}
 
 
-def test_only_an_admin_s_unloads_happen_again() -> None:
-    """Those after the first lookup and before the end; a policy's own are counted, whenever they came."""
-    times = [(5, "admin"), (6, "admin"), (7, "policy"), (8, None), (29, "admin"), (30, "admin")]
-    events = [OwnershipEvent(ts, WHOLE, "unloaded", by=by) for ts, by in times]
-    owners = owners_of(events, first_us=5, end_us=30)
-
-    assert ([event.ts_us for event in owners.unloads], owners.ignored_unloads) == ([6, 29], 2)
-
-
 @pytest.mark.parametrize("backwards", [False, True])
 def test_a_log_of_owners_is_read_over_days_and_in_order_of_time(tmp_path: Path, *, backwards: bool) -> None:
     """Days before the log count, whatever the order of the file; the timeline has owners, splits and unloads."""
@@ -112,11 +84,3 @@ def test_a_log_of_owners_is_read_over_days_and_in_order_of_time(tmp_path: Path, 
     assert [event.unloads for event in timeline.events.values() if event.unloads] == [(HALVES[1],)]
     assert [parent for event in timeline.events.values() for parent, _ in event.splits] == [HALVES[0]]
     assert (marks_of(plan.cluster, plan.work).ts - NOON).tolist() == [-DAY, 0, MICRO]
-
-
-def test_without_a_log_of_owners_nothing_is_marked(tmp_path: Path) -> None:
-    """No OWNERSHIP, no marks."""
-    plan = planned(tmp_path, [lookup(0)])
-
-    assert plan.cluster.marks is None
-    assert marks_of(plan.cluster, plan.work).ts.tolist() == []

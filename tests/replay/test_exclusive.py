@@ -65,21 +65,6 @@ def _split(second: float, bundle: str, *boundaries: str) -> dict[str, Any]:
 ALL = "0x00000000_0xffffffff"
 
 
-@pytest.mark.parametrize("selector", ["random", "round-robin", "power-of-two", "best"])
-def test_a_policy_that_does_not_hash_is_the_same_under_any_salt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, selector: str
-) -> None:
-    """With the same seed it meets the same dice, and what it decides and who owns what do not depend on the salt."""
-    plan = planned(tmp_path, [lookup(n, topic=f"persistent://t/n{n}/topic", properties=A) for n in range(20)])
-    salted, _ = _replayed(plan, selector=selector)
-    monkeypatch.setattr("lookup.replay.plan.str", lambda seed: "", raising=False)
-    plain, _ = _replayed(plan, selector=selector)
-
-    assert (salted.manager.view().salt, plain.manager.view().salt) == ("1", "")
-    assert salted.decisions == plain.decisions
-    assert salted.owners == plain.owners
-
-
 def _events(replay: ExclusiveReplay) -> list[tuple[str, str | None]]:
     """Return the cause of every change, and that of the event that led to it."""
     batch = replay.counted().batches[-1]
@@ -147,16 +132,6 @@ class Eager:
         if owner is not None:
             yield Unload(WHOLE, view.brokers[owner].id, self.destination)
         return CycleOutcome(CycleLabel.SUCCESS, CycleReason.OVERLOADED)
-
-
-def test_a_bundle_is_still_spared_at_the_end_of_the_grace_period(tmp_path: Path) -> None:
-    """Two minutes after an unload it is not unloaded again, after three it is."""
-    plan = planned(tmp_path, [lookup(30 * half) for half in range(20)])
-    shedding = replace(policy(selector="best"), shedder=Eager(), grace_us=120 * MICRO)
-    replay = plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, shedding, seed=1))
-
-    shed = [to for _, _, to, cause in _owners(replay) if cause == "shed"]
-    assert shed == [60, 240, 420]
 
 
 @pytest.mark.parametrize(("destination", "after"), [("b:1", [0.0, 0.5]), (None, [0.0, 0.0])])

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from lookup.model.broker import Broker, BrokerLookupData
+from lookup.model.broker import BrokerLookupData
 from lookup.replay.timeline import ClusterEvents, OwnershipEvent, Registration, Timeline, build_timeline
 
 WHOLE = "t/n/0x00000000_0xffffffff"
@@ -34,36 +34,6 @@ def test_events_of_one_instant_have_an_order_of_their_own(order: tuple[int, ...]
     roster, registered = registry
 
     assert (roster[0].property_of("rack"), registered.tolist()) == ("y", [True])
-
-
-def test_each_interval_of_a_broker_has_its_own_settings() -> None:
-    """A broker that settings describe twice has the capacity of the time."""
-    described = [Broker("a", capacity=1.0), Broker("a", capacity=2.0)]
-    events = [
-        Registration(0, "a", "registered", described=described[0]),
-        Registration(10, "a", "unregistered"),
-        Registration(20, "a", "registered", described=described[1]),
-    ]
-    timeline = _built(ClusterEvents(events, brokers={"a": described[1]}))
-
-    held = [event.registry for event in timeline.events.values() if event.registry]
-    assert [(roster[0].capacity, mask[0]) for roster, mask in held] == [(1.0, True), (1.0, False), (2.0, True)]
-
-
-def test_nobody_is_registered_before_the_first_event() -> None:
-    """A cluster whose first broker comes late begins with nobody, who already shows what it will register."""
-    timeline = _built(ClusterEvents([Registration(12, "a", "registered", _data("x"))]))
-    registry = timeline.events[0].registry
-    assert registry is not None
-
-    assert (registry[1].tolist(), timeline.roster[0].property_of("rack")) == ([False], "x")
-
-
-def test_owners_are_restored_in_the_tick_of_the_first_lookup() -> None:
-    """A cut between the cell's start and the first lookup puts the initial owners into the tick after it."""
-    timeline = _built(ClusterEvents([Registration(3, "a", "registered")]))
-
-    assert timeline.restore_tick == 1
 
 
 def test_events_are_numbered_in_order_of_time() -> None:

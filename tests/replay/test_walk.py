@@ -10,35 +10,10 @@ import numpy as np
 import pytest
 
 from lookup.logs.jobs import InProcess
-from lookup.model.broker import Broker, BrokerLookupData, Roster
 from lookup.replay.exclusive import ExclusiveReplay
-from lookup.replay.walk import RegistryEpochs, walk_slices
 from tests.replay.plans import Planned, lookup, planned, policy
 from tests.replay.proving import prove
 from tests.replay.worlds import MICRO, World, world_of
-
-
-def test_every_row_is_in_the_tick_of_its_time(tmp_path: Path) -> None:
-    """Ticks run without gaps, an instant on a border belongs to the tick that begins there."""
-    plan = planned(tmp_path, [lookup(0), lookup(59.9), lookup(60), lookup(200)])
-    ticks = plan.ticks
-
-    assert [tick.rows.ts[tick.low : tick.high].tolist() for tick in ticks] == [
-        [lookup(0)["ts"], lookup(59.9)["ts"]],
-        [lookup(60)["ts"]],
-        [],
-        [lookup(200)["ts"]],
-    ]
-    assert [tick.end_us for tick in ticks[:-1]] == [tick.start_us for tick in ticks[1:]]
-
-
-def test_quiet_days_have_ticks_and_no_rows(tmp_path: Path) -> None:
-    """Between two days with lookups time goes on."""
-    plan = planned(tmp_path, [lookup(0), lookup(2 * 86_400)], evaluation={"tick_s": 3600, "session_s": 3600})
-    days = list(walk_slices(plan.cluster, plan.run, plan.work))
-
-    assert [len(ticks) for ticks in days] == [12, 24, 13]
-    assert [[tick.number for tick in ticks if tick.high > tick.low] for ticks in days] == [[0], [], [48]]
 
 
 def test_a_cell_that_crosses_midnight_stays_whole(tmp_path: Path) -> None:
@@ -50,17 +25,6 @@ def test_a_cell_that_crosses_midnight_stays_whole(tmp_path: Path) -> None:
 
     assert [tick.high - tick.low for tick in ticks] == [2, 1]
     assert all(tick.start_us % (7 * MICRO) == 0 for tick in ticks)
-
-
-def test_every_change_of_the_registry_begins_an_epoch() -> None:
-    """Joins and leaves change the mask, changed lookup data the roster: either may change what a policy can choose."""
-    first = Roster([Broker("a")])
-    registry = RegistryEpochs(first)
-    registry.apply((Roster([Broker("a")]), np.array([True])))
-    assert (registry.epoch, registry.registered.tolist()) == (1, [True])
-
-    registry.apply((Roster([Broker("a", BrokerLookupData(properties={"lookup.rack": "x"}))]), np.array([True])))
-    assert registry.epoch == 2
 
 
 OTHER = "persistent://t/o/x"
@@ -114,15 +78,6 @@ def test_what_was_published_outlives_the_load(tmp_path: Path, reports: str, choi
     assert len(late.odds) == choices
     if choices == 1:
         assert late.broker != replay.decisions[0].decision.broker
-
-
-def test_who_was_away_for_a_moment_starts_afresh(tmp_path: Path) -> None:
-    """Between two instants of the grid both brokers left and came back: what they published before is forgotten."""
-    away, back = "2026-01-01T12:01:10Z", "2026-01-01T12:01:20Z"
-    brokers = [{"id": name, **when} for name in ("a:1", "b:1") for when in ({"until": away}, {"from": back})]
-    replay = _replayed(planned(tmp_path, _ROWS, evaluation=_PUBLISHED, brokers=brokers))
-
-    assert len(replay.decisions[-1].decision.odds) == 2
 
 
 def test_metrics_go_by_the_load_itself(tmp_path: Path) -> None:

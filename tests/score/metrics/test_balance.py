@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lookup.hooks import Metric
 from lookup.model.batch import Batch, Cells
 from lookup.model.broker import Roster
-from lookup.score.metrics import ImbalanceCv, ImbalanceMaxMean, LoadVariation, OverloadRatio
+from lookup.score.metrics import ImbalanceCv, ImbalanceMaxMean, LoadVariation
 from tests.score.oracle import Happenings
 from tests.score.worlds import HOUR, batch_of, labelled
 
@@ -40,46 +40,6 @@ def test_one_cell() -> None:
 
     assert value(ImbalanceMaxMean(), one) == 1.5
     assert value(ImbalanceCv(), one) == pytest.approx(math.sqrt(2 / 3) / 2)
-
-
-def test_cells_count_by_weight() -> None:
-    """A perfect cell of weight 30 and one of weight 10 on one broker of two average to 1.25 and 0.25."""
-    two = batch([[15.0, 15.0], [10.0, 0.0]])
-
-    assert value(ImbalanceMaxMean(), two) == 1.25
-    assert value(ImbalanceCv(), two) == 0.25
-
-
-def test_only_registered_brokers_count() -> None:
-    """A broker that is gone does not make the others look uneven; an idle one that is there does."""
-    served = [[4.0, 4.0, 0.0]]
-
-    assert value(ImbalanceMaxMean(), batch(served, [[True, True, False]])) == 1.0
-    assert value(ImbalanceMaxMean(), batch(served)) == pytest.approx(1.5)
-    assert value(ImbalanceCv(), batch(served, [[True, True, False]])) == 0.0
-
-
-def test_empty_cells_say_nothing() -> None:
-    """Cells without weight or without brokers leave the figures alone."""
-    cells = batch([[1.0, 3.0], [0.0, 0.0], [0.0, 0.0]], [[True, True], [True, True], [False, False]])
-
-    assert value(ImbalanceMaxMean(), cells) == 1.5
-    assert math.isnan(value(ImbalanceCv(), batch([[0.0, 0.0]])))
-
-
-def test_overload_is_a_share_of_broker_time() -> None:
-    """90 of 180 known seconds of two brokers are overloaded."""
-    usage = {"known_s": np.array([[60.0, 60.0], [60.0, 0.0]]), "overloaded_s": np.array([[60.0, 0.0], [30.0, 0.0]])}
-    known = batch([[1.0, 1.0], [1.0, 1.0]])
-    known = replace(known, cells=replace(known.cells, **usage))
-
-    assert OverloadRatio().keys(known) == (None,)
-    assert value(OverloadRatio(), known) == 0.5
-
-
-def test_overload_needs_capacities() -> None:
-    """Where capacities are assumed there is no such figure."""
-    assert OverloadRatio().keys(batch([[1.0]])) == ()
 
 
 BROKERS = [labelled(f"{name}:8080") for name in "uvwxyz"]
@@ -141,19 +101,6 @@ def variation(*series: Sequence[float | None]) -> float:
 def test_only_variation_against_the_trend_counts_in_full(series: Sequence[float | None], expected: float) -> None:
     """As in CockroachDB's `asim`: a trend alone is nothing, to and fro is everything, and between is between."""
     assert variation(series) == pytest.approx(expected)
-
-
-def test_brokers_vary_apart() -> None:
-    """Load that changes sides each time is variation of both, though their sum stands still."""
-    assert variation([4, 0, 4], [1, 5, 1]) == 16
-
-
-def test_the_value_is_a_ratio_of_the_load() -> None:
-    """Twice the load that swings twice as far is the same ratio."""
-    metric = LoadVariation()
-    one, two = (metric.accumulate(cells([k, 2 * k, k], [k, k, k]), None).sum(axis=0) for k in (1.0, 2.0))
-
-    assert float(metric.value(one)) == float(metric.value(two)) == 2 / 7
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=20), st.floats(0.1, 10))

@@ -11,17 +11,7 @@ from hypothesis import strategies as st
 
 from lookup.hooks import Metric
 from lookup.model.batch import Batch
-from lookup.model.churn import on_cycles
-from lookup.score.metrics import (
-    Assignments,
-    CycleMoves,
-    MovedWeight,
-    Moves,
-    NecessaryMoves,
-    RedundantMoves,
-    Unloads,
-    movement,
-)
+from lookup.score.metrics import Assignments, CycleMoves, MovedWeight, Moves, NecessaryMoves, RedundantMoves, Unloads
 from tests.score.oracle import Change, Happenings, measure_all
 from tests.score.worlds import HOUR, SECOND, batch_of, labelled
 
@@ -49,31 +39,6 @@ def value(metric: Metric, changes: list[Change], key: str | None = None) -> floa
     return float(metric.value(metric.accumulate(batch(changes), key).sum(axis=0)))
 
 
-def test_the_first_assignment_is_no_move() -> None:
-    """Three owners are two moves."""
-    assert value(Moves(), walk("x")) == 0
-    assert value(Moves(), walk("xyz")) == 2
-
-
-def test_going_back_to_the_last_owner_is_no_move() -> None:
-    """A bundle that was unloaded and assigned to the same broker again did not move."""
-    assert value(Moves(), walk("xx")) == 0
-    assert value(MovedWeight(), walk("xxy")) == 2.0
-
-
-def test_moves_have_causes() -> None:
-    """The keys add up to the whole."""
-    changes = walk("xyx", cause="forced") + walk("xy", bundle="b1", cause="admin")
-
-    assert {key: value(Moves(), changes, key) for key in Moves().keys(batch(changes))} == {
-        None: 3,
-        "forced": 2,
-        "shed": 0,
-        "admin": 1,
-        "split": 0,
-    }
-
-
 def test_an_unload_counts_wherever_the_bundle_goes() -> None:
     """One that comes back, one that moves and one that nobody asked for again; a lost broker unloads nothing."""
     back = [_unloaded(0), Change("c", 1, "b0", "x:8080", "x:8080", "shed")]
@@ -89,22 +54,6 @@ def _unloaded(ts: int, cause: str = "shed") -> Change:
     return Change("c", ts, "b0", "x:8080", None, cause, decided=False)
 
 
-def test_moves_belong_to_their_bundle() -> None:
-    """Rows are bundles."""
-    sums = Moves().accumulate(batch(walk("xyz") + walk("xy", bundle="b3")), None)
-
-    assert sums[:, 0].tolist() == [2, 0, 0, 1, 0, 0, 0, 0]
-
-
-def test_assignments_are_decisions() -> None:
-    """Initial owners and transfers are none."""
-    initial = Change("c", 0, "b0", None, "x:8080", "first", decided=False)
-    decided = Change("c", 1, "b0", "x:8080", "y:8080", "shed", decided=True)
-    transfer = Change("c", 2, "b0", "y:8080", "x:8080", "shed", decided=False)
-
-    assert value(Assignments(), [initial, decided, transfer]) == 1
-
-
 @pytest.mark.parametrize(
     ("owners", "redundant"), [("xy", 0), ("xyz", 0), ("xyx", 2), ("xyzx", 3), ("xyxy", 3), ("xyzy", 2), ("xyzyx", 4)]
 )
@@ -117,17 +66,6 @@ def test_redundant_moves_lead_back(owners: str, redundant: int) -> None:
 def test_late_returns_are_not_redundant(minutes: int, redundant: int) -> None:
     """The window is closed: an owner left exactly 1800 s ago still counts."""
     assert value(RedundantMoves(), walk("xyx", minutes=minutes)) == redundant
-
-
-def test_bundles_walk_apart() -> None:
-    """One bundle's way back is not another's."""
-    assert value(RedundantMoves(), walk("xy") + walk("yx", bundle="b1")) == 0
-
-
-def test_the_latest_departure_counts() -> None:
-    """After x-y-x-z-x the last return closes at the second departure, and all four moves led back."""
-    assert value(RedundantMoves(), walk("xyxzx", minutes=31)) == 0
-    assert value(RedundantMoves(), walk("xyxzx", minutes=30)) == 4
 
 
 @pytest.mark.parametrize(
@@ -158,13 +96,6 @@ def test_what_an_event_caused_stands_in_its_row(metric: Metric, expected: list[f
     assert [b0, b1, lost, unloaded] == expected
 
 
-@pytest.mark.parametrize("metric", [Assignments(), Moves(), RedundantMoves(), MovedWeight()], ids=lambda one: one.name)
-def test_without_owners_there_are_no_such_figures(metric: Metric) -> None:
-    """The log's brokers have no keys, and sums of zero where somebody asks all the same."""
-    assert metric.keys(batch(None)) == ()
-    assert not metric.accumulate(batch(None), None).any()
-
-
 def test_order_of_time_survives_many_bundles() -> None:
     """Four hundred changes of eight bundles, in turn, each on its own way round three brokers."""
     ways = {"b0": "xyz", "b1": "xyxz", "b2": "xzyx", "b3": "xy", "b4": "yxzxy", "b5": "zzyx", "b6": "xyzzz", "b7": "zy"}
@@ -175,17 +106,6 @@ def test_order_of_time_survives_many_bundles() -> None:
 
     alone = [measure_all(replace(world, changes=one))["redundant_moves", None] for one in walks]
     assert sums[:, 0].tolist() == alone
-
-
-def test_children_of_a_split_walk_on_their_own() -> None:
-    """What two children do one after the other is no way back of either, though both count for their parent."""
-    there = [replace(change, path="b0-low") for change in walk("xy")]
-    back = [replace(change, path="b0-high", ts=change.ts + 1) for change in walk("yx")]
-    round_trip = [replace(change, path="b0-low") for change in walk("xyx")]
-
-    assert value(RedundantMoves(), there + back) == 0
-    assert value(RedundantMoves(), round_trip) == 2
-    assert value(Moves(), there + back) == 2
 
 
 SIX = [labelled(f"{name}:8080") for name in "uvwxyz"]
@@ -225,29 +145,13 @@ def counts(*edges: str) -> tuple[float, float]:
         (("xy", "yx", "yz", "zy"), (4, 0)),
         (("uv", "vw", "wu", "xy", "yx", "wx"), (5, 1)),
         (("xy", "xy", "yx", "uv"), (2, 2)),
+        # From u the longer cycle is taken, though the swap of v and w is shorter.
+        (("uv", "vw", "wu", "wv"), (3, 1)),
     ],
-    ids=["none", "one", "chain", "swap", "swap-and-one", "triangle", "short-before-long", "two-swaps", "apart", "docs"],
 )
 def test_moves_on_cycles_cancel_out(edges: Sequence[str], expected: tuple[int, int]) -> None:
     """Different bundles count alike: a swap leaves every broker with as many as before."""
     assert counts(*edges) == expected
-
-
-def test_the_graph_of_moves_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The epochs of a run before the last, which have no changes, do not make the second metric look again."""
-    batches = [*(moves_batch([]) for _ in range(20)), moves_batch(moves("xy", "yx"))]
-    calls: list[int] = []
-    monkeypatch.setattr(movement, "on_cycles", lambda *ends: calls.append(1) or on_cycles(*ends))
-
-    sums = [sum(metric.accumulate(one, None).sum() for one in batches) for metric in (CycleMoves(), NecessaryMoves())]
-
-    assert sums == [2, 0]
-    assert len(calls) == 1
-
-
-def test_cycles_through_the_first_broker_go_first() -> None:
-    """From u the longer cycle is taken though the swap of v and w is shorter, for u comes first."""
-    assert counts("uv", "vw", "wu", "wv") == (3, 1)
 
 
 def test_the_latest_moves_close_cycles() -> None:
@@ -255,22 +159,6 @@ def test_the_latest_moves_close_cycles() -> None:
     sums = CycleMoves().accumulate(moves_batch(moves("xy", "xy", "yx")), None)
 
     assert sums[:, 0].tolist() == [0, 1, 1, 0, 0, 0, 0, 0]
-
-
-def test_going_back_is_on_no_cycle() -> None:
-    """Neither is a first assignment."""
-    first = Change("c", 0, "b0", None, "x:8080", "first")
-    same = Change("c", 1, "b0", "x:8080", "x:8080", "shed")
-
-    assert not CycleMoves().accumulate(moves_batch([first, same]), None).any()
-    assert not NecessaryMoves().accumulate(moves_batch([first, same]), None).any()
-
-
-@pytest.mark.parametrize("metric", [CycleMoves(), NecessaryMoves()], ids=lambda one: one.name)
-def test_without_owners_there_are_no_cycles(metric: CycleMoves | NecessaryMoves) -> None:
-    """The log's brokers have no keys, and sums of zero where somebody asks all the same."""
-    assert metric.keys(moves_batch(None)) == ()
-    assert not metric.accumulate(moves_batch(None), None).any()
 
 
 @given(st.lists(st.sampled_from([a + b for a in "uvwxyz" for b in "uvwxyz" if a != b]), max_size=40))
