@@ -36,22 +36,6 @@ def _batch(**columns: list[object]) -> LogBatch:
     return LogBatch(pa.RecordBatch.from_pydict(rows), "file", 0, "east")
 
 
-def test_weights_become_whole_micro_units(tmp_path: Path) -> None:
-    """Weights are rounded to micro-units, and one that is missing is 1.0."""
-    coder = _coder(tmp_path)
-    coder.add(_batch(weight=[0.1, 1e-6, 1.005, None]))
-
-    assert coder.finish().counts["micro"] == 100_000 + 1 + 1_005_000 + 1_000_000
-
-
-def test_equal_properties_have_one_code_however_they_are_written(tmp_path: Path) -> None:
-    """Order and spaces of JSON make no difference; nothing is the same as no properties."""
-    coder = _coder(tmp_path)
-    coder.add(_batch(properties=['{"b":"2","a":"1"}', '{"a": "1", "b": "2"}', None, "{}", ""]))
-
-    assert coder.finish().properties == ['{"a":"1","b":"2"}', "{}"]
-
-
 @pytest.mark.parametrize("name", ["broker", "client", "listener", "properties", "result"])
 def test_an_empty_text_is_none(tmp_path: Path, name: str) -> None:
     """As an ingest reads it: no broker was answered, no client is known, and no rule for clients applies."""
@@ -87,16 +71,6 @@ def test_rules_meet_rows_that_cannot_be_used_and_batches_without_rows(tmp_path: 
 
     assert [text for text in coder.finish().properties if text is not None] == ['{"rack":"x"}']
     assert [row.reason.split()[0] for row in coder.quarantined] == ["properties"]
-
-
-def test_hops_and_internal_topics_are_counted_apart(tmp_path: Path) -> None:
-    """Redirects and lookups of the load manager's own topics are no demand; failed lookups are."""
-    internal = "persistent://pulsar/system/loadbalancer-service-unit-state"
-    coder = _coder(tmp_path)
-    coder.add(_batch(topic=[TOPIC, internal, TOPIC], result=["redirect", "connect", "failed"]))
-    counts = coder.finish().counts
-
-    assert counts == {"rows": 3, "redirects": 1, "internal": 1, "demand": 1, "micro": MICRO, "quarters": 1}
 
 
 def test_only_what_demand_has_is_in_the_vocabularies(tmp_path: Path) -> None:
@@ -141,37 +115,6 @@ def test_a_task_reads_the_columns_that_matter(tmp_path: Path) -> None:
 def codes() -> TopicCodes:
     """Return codes of namespaces with two bundles."""
     return TopicCodes(AtomRule(NamespacePolicies(default_bundles=2), {}))
-
-
-def test_namespaces_are_numbered_as_they_occur(codes: TopicCodes) -> None:
-    """Each namespace takes as many codes as it has atoms; domains share them."""
-    found = {codes.code(f"persistent://t/n/{number}") for number in range(50)}
-    other = {codes.code(f"non-persistent://t/o/{number}") for number in range(50)}
-
-    assert (found, other, codes.bases) == ({0, 1}, {2, 3}, {"t/n": 0, "t/o": 2})
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("persistent://t/n/.*", "the topic is a regular expression, which topic list watchers look up"),
-        ("other://t/n/a", "topic 'other://t/n/a' does not begin with persistent:// or non-persistent://"),
-        ("persistent://t/n/", "topic 'persistent://t/n/' is not of the form persistent://tenant/namespace/topic"),
-        (None, "the topic is missing"),
-    ],
-)
-def test_what_is_no_topic_is_told_why(codes: TopicCodes, text: str | None, reason: str) -> None:
-    """Bad texts have no code but a reason, also in namespaces that are known already."""
-    codes.code(TOPIC)
-
-    assert codes.code(text) == TopicCodes.BAD
-    assert codes.reasons[text] == reason
-
-
-def test_topics_of_the_load_manager_are_told_apart(codes: TopicCodes) -> None:
-    """Internal topics have a code of their own and do not make their namespace known."""
-    assert codes.code("non-persistent://pulsar/system/loadbalancer-broker-load-data") == TopicCodes.INTERNAL
-    assert codes.bases == {}
 
 
 def test_only_topics_of_usable_rows_are_digested(codes: TopicCodes) -> None:

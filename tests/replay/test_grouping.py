@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.replay.grouping import column_keys, compacted
+from lookup.replay.grouping import column_keys
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), min_size=1), st.sampled_from([51, 1 << 24]))
@@ -24,16 +24,6 @@ def test_groups_are_counted_alike_however_many_keys_there_may_be(rows: list[tupl
     assert sums.tolist() == [weight[key] for key in found.tolist()]
 
 
-@given(st.lists(st.integers(0, 30), min_size=1), st.sampled_from([0, 1 << 24]))
-def test_compacted_codes_number_what_occurs(codes: list[int], largest: int) -> None:
-    """The codes that occur ascend, few or many possible ones, and each row's number leads back to its code."""
-    codes = [*codes, largest]
-    found, numbers = compacted(np.array(codes))
-
-    assert found.tolist() == sorted(set(codes))
-    assert found[numbers].tolist() == codes
-
-
 @given(st.lists(st.tuples(st.integers(-1, 126), st.integers(-2, 3), st.integers(0, 4)), min_size=1))
 def test_columns_come_back_in_the_order_of_the_columns(rows: list[tuple[int, int, int]]) -> None:
     """Packed, numbered in between or not, groups are those of the tuples, sorted, with their sums."""
@@ -47,14 +37,3 @@ def test_columns_come_back_in_the_order_of_the_columns(rows: list[tuple[int, int
         assert [column.tolist() for column in again] == [column.tolist() for column in columns]
         assert lookups.tolist() == sums.tolist() == [rows.count(row) for row in sorted(set(rows))]
         assert weight.tolist() == [2.0 * count for count in lookups.tolist()]
-
-
-@given(st.lists(st.tuples(st.integers(-1, 127), st.integers(0, 4))), st.sampled_from([5, 1 << 40]))
-def test_the_number_of_a_row_leads_to_its_columns(rows: list[tuple[int, int]], size: int) -> None:
-    """Distinct keys ascend and each row's number is that of its own key, many possible keys or few, rows or none."""
-    first, second = (np.array([row[column] for row in rows], dtype=np.int8) for column in (0, 1))
-    columns, numbers = column_keys(first, size=129, low=-1).by(second, size=size).numbered()
-
-    distinct = list(zip(*(column.tolist() for column in columns), strict=True))
-    assert distinct == sorted(set(rows))
-    assert [distinct[number] for number in numbers.tolist()] == rows

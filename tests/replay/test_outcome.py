@@ -44,8 +44,3 @@ def test_what_a_shedder_does_not_say_is_left_out() -> None:
 
     assert found["excess"] == {}
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-
-
-def test_a_shedder_that_never_ran_has_no_cycles() -> None:
-    """It is named all the same."""
-    assert cycles_by_policy([("p", CycleSums.of("avg", []))])["p"].cycles == 0

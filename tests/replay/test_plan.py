@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.replay.atoms import AtomRule
 from lookup.replay.plan import ClusterPlan
 from tests.replay.plans import lookup, planned
 
@@ -63,12 +62,3 @@ def test_no_bundle_lies_in_two_units(tmp_path_factory: pytest.TempPathFactory, c
         slice(int(places[0]), int(places[-1]) + 1)
         for places in (np.flatnonzero(unit_of == unit) for unit in range(len(names)))
     ]
-
-
-def test_equal_numbers_change_nothing(tmp_path: Path) -> None:
-    """A policy that says what the evaluation says leaves atoms and units as they are without it."""
-    said, silent = _cluster(tmp_path / "a", (4, None), 4), _cluster(tmp_path / "b", (None,), 4)
-
-    assert said.words.atoms == silent.words.atoms
-    assert said.words.atoms.rule == AtomRule(said.words.atoms.rule.policies, {})
-    assert said.units[0] == silent.units[0] == tuple(name for name, _ in said.words.atoms.bundles)

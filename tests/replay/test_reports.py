@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -30,7 +29,6 @@ from lookup.replay.reports import (
     unknown_figures,
 )
 from lookup.replay.run import replay
-from lookup.replay.tables import plain_bundles
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.layouts import Layout, write_lookups, write_rows
@@ -120,24 +118,6 @@ def test_bundles_are_named_in_one_way(tmp_path: Path) -> None:
     assert set(share.names["bundle"]) == {WHOLE}
 
 
-def test_bundle_stats_become_columns_of_atoms(tmp_path: Path) -> None:
-    """Throughput in micro-units stands under the bundle; those of no whole atoms have no place."""
-    stats = '{"msgThroughputIn":0.1,"msgThroughputOut":0.2}'
-    names = (WHOLE, "t/n/0x00000000_0x10000000", "t/other/0x00000000_0xffffffff")
-    tables = {"bundles": [_row(bundle=name, stats=stats) for name in names]}
-    plan = planned(tmp_path, [lookup(0)], tables=tables, evaluation={"default_bundles": 2})
-
-    assert plan.cluster.bundle_loads is not None
-    assert plan.cluster.bundle_loads.spans.tolist() == [[0, 2]]
-    assert not plan.cluster.bundle_loads.has_rates
-    assert _reported(plan, "bundles") == {
-        "ts": [NOON] * 3,
-        "bundle": [0, -1, -1],
-        "micro": [round(0.3 * MICRO)] * 3,
-        "rate": [0] * 3,
-    }
-
-
 def test_rates_of_bundles_are_known_where_any_row_tells_them(tmp_path: Path) -> None:
     """In and out together, in millionths; a rate that no sum could hold goes to quarantine."""
     stats = ('{"msgRateIn":1.5,"msgRateOut":2.0}', "{}", '{"msgRateIn":1e300}')
@@ -164,19 +144,6 @@ def test_reports_before_the_first_day_count_as_they_last_were(tmp_path: Path) ->
     ]
     assert plan.cluster.loads is not None
     assert plan.cluster.loads.figures == ("usage", "load", "topics")
-
-
-def test_reports_of_a_later_day_come_with_that_day(tmp_path: Path) -> None:
-    """Each day brings its own rows, a day without any none."""
-    rows = [_row(ts=NOON + day * DAY, load=json.dumps({"topics": day})) for day in (0, 2)]
-    log = [lookup(0), lookup(2 * 86_400)]
-    plan = planned(tmp_path, log, tables={"loads": rows}, evaluation={"load": "reported"})
-    seen = {tick.start_us // DAY: tick.reports.loads for tick in plan.ticks}
-    topics = [
-        [] if rows is None or not len(rows) else rows.column("topics", slice(None)).tolist() for rows in seen.values()
-    ]
-
-    assert topics == [[0.0], [], [2.0]]
 
 
 #: JSON as Pulsar writes it, and what else may stand in a column of texts.
@@ -239,16 +206,6 @@ def test_a_batch_says_what_its_rows_say_one_by_one(
         found.append((columns, read.quarantined, _refused(folder), _refused_lines(folder), given))
 
     assert found[0] == found[1]
-
-
-def test_plain_rows_are_read_as_a_batch() -> None:
-    """What Pulsar writes is not left to the reading of single rows."""
-    texts = ['{"msgRateIn":1.5,"topics":3,"cacheSize":0}', "{}"]
-    rows = pa.record_batch({"ts": [NOON] * 2, "cluster": ["east"] * 2, "bundle": [WHOLE] * 2, "stats": texts})
-    plain = plain_bundles(rows, None)
-
-    assert plain is not None
-    assert plain.is_plain.tolist() == [True, True]
 
 
 _LOAD = {"ts": NOON, "cluster": "east", "broker": "a:1"}

@@ -40,30 +40,11 @@ def test_every_run_is_in_one_task_and_every_cluster_has_its_facts_once(
     assert len({task.name for task in tasks}) == len(tasks)
 
 
-def test_costly_policies_are_kept_apart() -> None:
-    """One cluster on two cores: the policy that takes as long as the others together is alone."""
-    tasks = divide([10], Costs(1.0, 0.0, [3.0, 1.0, 1.0, 1.0]), [1], cores=2)
-
-    assert sorted(task.runs for task in tasks) == [((0, 1),), ((1, 1), (2, 1), (3, 1))]
-
-
 def test_facts_that_take_as_long_as_all_runs_are_a_task_of_their_own() -> None:
     """One cluster on two cores: one gathers its facts, with bounds that take long, while the other replays."""
     tasks = divide([10], Costs(1.0, 4.0, [1.0, 1.0, 1.0, 1.0]), [1], cores=2)
 
     assert sorted((len(task.runs), task.with_facts) for task in tasks) == [(0, True), (4, False)]
-
-
-def test_the_longest_task_comes_first() -> None:
-    """A big cluster's runs begin before those of small ones, so that no core waits for it at the end."""
-    tasks = divide([1, 100, 10], Costs(1.0, 0.0, [1.0]), [1], cores=1)
-
-    assert [task.cluster for task in tasks] == [1, 2, 0]
-
-
-def test_there_are_no_more_tasks_than_runs() -> None:
-    """With more cores than runs every run is a task of its own, and so are the facts about each cluster."""
-    assert len(divide([5, 5], Costs(1.0, 1.0, [1.0, 1.0]), [1, 2], cores=64)) == 10
 
 
 def test_where_preparing_takes_long_a_cluster_stays_whole() -> None:
@@ -79,22 +60,6 @@ def test_one_cluster_alone_may_be_divided() -> None:
     tasks = divide([5, 5, 5], Costs(3.0, 0.0, [1.0] * 4), [1], cores=2)
 
     assert sorted(len(task.runs) for task in tasks) == [2, 2, 4, 4]
-
-
-def test_cores_are_done_at_about_the_same_time() -> None:
-    """Clusters of different sizes leave one core more time for the one that is divided."""
-    tasks = divide([8, 6, 5], Costs(1.0, 0.0, [1.0] * 16), [1], cores=2)
-
-    work = sorted((8, 6, 5)[task.cluster] * (1 + len(task.runs)) for task in tasks)
-    assert len(tasks) == 4
-    assert abs(work[3] + work[0] - work[2] - work[1]) <= 8
-
-
-def test_short_runs_fill_the_cores_that_long_ones_leave() -> None:
-    """Eight runs on four cores: each does a long and a short one, where two long ones would take longer."""
-    tasks = divide([10], Costs(1.5, 0.0, [4.0, 4.0, 1.0, 1.0]), [1, 2], cores=4)
-
-    assert sorted([policy >= 2 for policy, _ in task.runs] for task in tasks) == [[False, True]] * 4
 
 
 @pytest.mark.parametrize("cores", [2, 8, 16])
