@@ -36,21 +36,6 @@ def _ballot(
     return tested.ballot(ASKED, instant(tested, view or _view(usage)))
 
 
-def test_without_need_there_is_no_second_choice() -> None:
-    """A first choice among those who are not overloaded stands, up to the very threshold."""
-    found = _ballot(Keep(("b1", "b4")), usage={"b1": 0.85, "b2": 0.0})
-
-    assert dict(found.odds) == {"b1": 1.0}
-    assert found.rejected == {Reason.ISOLATION: 1, Reason.FILTERED: 2}
-
-
-def test_an_overloaded_choice_is_made_again() -> None:
-    """Among those whom the first filters keep, by the same selector, overloaded ones included."""
-    found = _ballot(Keep(("b1",)), usage={"b1": 0.86, "b2": 0.9, "b3": 0.1})
-
-    assert found.odds == dict.fromkeys(IDS, 1 / 3)
-
-
 def test_only_the_share_of_overloaded_brokers_is_given_away() -> None:
     """Odds of the others stay; the overloaded broker's go by the odds of the second choice."""
     selector = Odds({"b1": 2.0, "b2": 1.0, "b3": 1.0})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import repeat
 from typing import Any, ClassVar
@@ -11,12 +10,10 @@ import pytest
 
 from lookup.engine.cycles import FAILED, Books, Turn
 from lookup.engine.policy import Instant
-from lookup.errors import ContractError, PolicyError, ReadsError
+from lookup.errors import ContractError, ReadsError
 from lookup.model import Reason, Ruling, Unload
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Proposing, policy
-
-GONE = r"policy 'tested': splitter 'proposing' raised KeyError: 'gone' \(parts\.py, line \d+\)"
 
 
 class _Tested(Books[Unload]):
@@ -80,23 +77,6 @@ def test_books_carry_out_what_they_accept_and_nothing_else() -> None:
 
     assert [ruling.accepted for ruling in rulings] == [True, False, True, False]
     assert (done, report.accepted, report.rejected) == ([even], (even,), {Reason.NOT_OWNER: 2})
-
-
-@pytest.mark.parametrize("on_error", ["skip", "fail-closed"])
-def test_a_part_that_raises_keeps_what_was_accepted(on_error: str) -> None:
-    """The cycle failed, what was proposed before was answered, the failure is counted."""
-    turn = _turn(_unload(2), error=KeyError("gone"), on_error=on_error)
-
-    assert turn.outcome(_yes) == FAILED
-    assert turn.memory["rulings"] == [None]
-    assert turn.instant.failures.count == 1
-    assert re.fullmatch(GONE, str(turn.instant.failures.first))
-
-
-def test_a_part_that_raises_stops_the_run() -> None:
-    """With stop, by a sentence."""
-    with pytest.raises(PolicyError, match=GONE):
-        _turn(error=KeyError("gone")).outcome(_yes)
 
 
 @pytest.mark.parametrize("error", [SystemExit(7), GeneratorExit(), BaseException("odd")])

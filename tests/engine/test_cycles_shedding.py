@@ -120,21 +120,6 @@ def test_filters_judge_the_destination() -> None:
     assert seen[0] == (B1, "public/default", None, None, {})
 
 
-def test_a_filter_that_breaks_its_protocol_ends_the_run() -> None:
-    """A wrong answer is not taken for a refusal."""
-    with pytest.raises(ContractError, match="'keep' gave 1 answers"):
-        _at_work(Unload(B1, "b1", "b2"), filters=(Keep(answer=lambda _: [True]),)).shed()
-
-
-def test_rejected_and_accepted_add_up_to_what_was_proposed() -> None:
-    """Refusals are counted by reason, probes that were refused among them."""
-    report = _at_work(Unload(B1, "b2"), Unload(B1, "b1"), Unload(B2, "b1"), Probe(Unload(SYSTEM, "b1"))).shed()
-
-    assert report is not None
-    assert report.rejected == {Reason.NOT_OWNER: 2, Reason.SYSTEM_NAMESPACE: 1}
-    assert len(report.accepted) == 1
-
-
 @pytest.mark.parametrize("on_error", ["skip", "fail-closed"])
 def test_a_shedder_that_raises_keeps_what_was_accepted(on_error: str) -> None:
     """The cycle failed, the unload before took place, the failure is counted."""
@@ -351,29 +336,6 @@ def test_shedders_of_the_modular_manager_see_bundles_of_excluded_namespaces() ->
     assert report.rejected == {Reason.EXCLUDED_NAMESPACE: 1}
     assert _rulings(made) == [None]
     assert owner_of(made, B1) == "b1"
-
-
-def test_a_shedder_that_raises_a_failure_of_a_policy_is_a_failed_cycle() -> None:
-    """Unless the policy says stop: whatever a third party's shedder raises is counted, and the run goes on."""
-    made = _at_work(error=PolicyError("mine"), on_error="skip")
-    report = made.shed()
-
-    assert report is not None
-    assert report.outcome.label is CycleLabel.FAILURE
-    assert made.failures.count == 1
-
-
-def test_how_long_it_is_left_in_peace_is_the_policys() -> None:
-    """Another period ends another time."""
-    made = _at_work(Unload(B1, "b1", "b2"), grace_us=5)
-    made.shed()
-    rulings = []
-    for later_us in (5, 6):
-        made.policy = replace(made.policy, shedder=Proposing((Probe(Unload(B1, "b2")),)))
-        made.begin_tick(GRACE_US * 10 + later_us)
-        rulings += _rulings(made)
-
-    assert rulings == ["grace-period", None]
 
 
 @pytest.mark.parametrize(

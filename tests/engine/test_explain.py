@@ -15,7 +15,7 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, OnError, Policy, WeightedScorer
 from lookup.hooks import Filter, Scorer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest, NamespacePolicies, Reason, Roster
-from lookup.testing import broker, cluster, request, three_racks
+from lookup.testing import cluster, request, three_racks
 from lookup_policies.broker_filters import MaxTopics
 from lookup_policies.isolation import Isolation
 from lookup_policies.score_selectors import Best, Softmax
@@ -125,13 +125,6 @@ def test_scores_are_listed_by_scorer() -> None:
     assert (found.margin, found.ties) == (2.0, 1)
 
 
-def test_no_broker_left_is_declined() -> None:
-    """Where every broker is rejected, nobody is scored and the reason is that of the decision."""
-    found = _explained(_policy(Refuse(("b1:8080",)), scorers=[(Breaks(), 1.0)]), cluster("b1:8080"))
-
-    assert (found.declined, found.chosen, found.failure) == (Reason.NO_CANDIDATES, (), None)
-
-
 def test_a_failure_closes() -> None:
     """Under `fail-closed` the filters after the one that failed are not asked, and the message is there."""
     policy = _policy(Breaks(), Refuse(("b2:8080",)), scorers=[(Headroom(), 1.0)], on_error="fail-closed")
@@ -190,10 +183,3 @@ def test_votes_agree_with_the_decision(
     assert {vote.broker: vote.probability for vote in found.votes if vote.probability} == dict(ballot.odds)
     assert sum(vote.reason is not None for vote in found.votes) == sum(ballot.rejected.values())
     assert (found.declined, found.margin, found.ties) == (ballot.declined, ballot.margin, ballot.ties)
-
-
-def test_only_registered_brokers_vote() -> None:
-    """A broker that is not registered is not mentioned."""
-    view = cluster(broker("b1:8080"), broker("b2:8080"), registered=["b2:8080"])
-
-    assert [vote.broker for vote in _explained(_policy(), view).votes] == ["b2:8080"]

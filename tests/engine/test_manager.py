@@ -14,7 +14,7 @@ from lookup.engine.manager import LoadManager
 from lookup.model import Assigned, BrokerLookupData, LookupOptions, Reason, Unanswered
 from lookup.model.names import INTERNAL_TOPICS
 from lookup.testing import broker, cluster, request
-from tests.engine.parts import Counting, Keep, Odds, Proposing, manager, owner_of, policy, raising
+from tests.engine.parts import Counting, Keep, Odds, Proposing, manager, owner_of, policy
 from tests.engine.trio import BUNDLE, IDS, OTHER, TOPIC, VIEW, broker_of, figures, registered
 
 READ_ONLY = LookupOptions(read_only=True)
@@ -125,15 +125,6 @@ def test_a_decline_of_a_policy_that_reads_owners_ends_with_any_change() -> None:
     assert [entry.decision.fingerprint for entry in made.take_decisions()] == ["0/0/0", "0/0/1"]
 
 
-def test_a_failure_under_fail_closed_is_an_answer_and_is_counted() -> None:
-    """The topic has no owner, and the log of failures one entry more."""
-    made = manager(policy(Odds(answer=raising(KeyError("x"))), on_error="fail-closed"), VIEW)
-
-    assert isinstance(answer := made.assign(TOPIC, BUNDLE), Unanswered)
-    assert answer.reason is Reason.POLICY_ERROR
-    assert made.failures.count == 1
-
-
 # Caching
 
 
@@ -224,14 +215,6 @@ def test_the_view_shows_the_moment() -> None:
     assert view.ownership.owner(BUNDLE) == 0
     for column in (view.load.usage, view.load.throughput, view.load.topics, view.capacity, view.registered):
         assert not column.flags.writeable
-
-
-def test_an_assumed_capacity_outlives_registry_changes() -> None:
-    """Where nobody's capacity is known, one stands for all."""
-    made = manager(policy(Odds()), VIEW, assumed_capacity=12.5)
-    made.set_registry(VIEW.brokers, registered("b1:1"))
-
-    assert made.view().capacity.tolist() == [12.5] * 3
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 6)), max_size=40), st.integers(0, 5))

@@ -46,19 +46,6 @@ def test_a_replaced_broker_loses_its_bundles() -> None:
     ]
 
 
-def test_the_load_of_brokers_that_stay_is_kept() -> None:
-    """A broker that is new has no report; a capacity is that of the roster."""
-    made = manager(policy(Odds()), VIEW)
-    made.set_load(figures(usage=np.array([0.1, 0.2, 0.3])))
-    made.set_registry(Roster([broker("a0:1", capacity=5.0), broker("b1:1"), broker("b3:1")]), np.ones(3, dtype=bool))
-    view = made.view()
-
-    assert view.load.usage.tolist()[1:] == [0.1, 0.3]
-    assert np.isnan(view.load.usage[0])
-    assert np.isnan(view.capacity).tolist() == [False, True, True]
-    assert not view.load.usage.flags.writeable
-
-
 @pytest.mark.parametrize("count", [2, 4])
 def test_columns_of_another_length_are_refused(count: int) -> None:
     """The sentence names what is wrong and both numbers, and nothing changes."""

@@ -51,21 +51,6 @@ def test_counts_follow_at_once_and_cannot_be_written() -> None:
         np.add(counts, 1, out=counts)
 
 
-def test_a_new_owner_is_booked_with_the_last_one() -> None:
-    """And with why that one lost the bundle; the first owner has none before it."""
-    book = OwnerBook(Ownership(_BROKERS[:2]))
-    book.give("t/n/x", 0, 1, decided=True)
-    book.take("t/n/x", "shed", 2)
-    book.give("t/n/x", 1, 3)
-
-    assert book.take_changes() == [
-        OwnershipChange(1, "t/n/x", None, "b0", "first", decided=True),
-        OwnershipChange(2, "t/n/x", "b0", None, "shed"),
-        OwnershipChange(3, "t/n/x", "b0", "b1", "shed", decided=False),
-    ]
-    assert book.take_changes() == []
-
-
 def test_nothing_is_taken_from_nobody() -> None:
     """Neither an owner nor a change, and no past."""
     book = OwnerBook(Ownership(_BROKERS[:2]))
@@ -73,21 +58,6 @@ def test_nothing_is_taken_from_nobody() -> None:
     assert not book.take("t/n/x", "admin", 1)
     book.give("t/n/x", 1, 2, decided=True)
     assert book.take_changes() == [OwnershipChange(2, "t/n/x", None, "b1", "first", decided=True)]
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 1)), max_size=12))
-def test_changes_tell_the_owners(steps: list[tuple[bool, int, int]]) -> None:
-    """Who reads the changes in their order knows who owns what."""
-    ownership = Ownership(_BROKERS[:2])
-    book = OwnerBook(ownership)
-    for gives, bundle, broker in steps:
-        book.take(f"t/n/{bundle}", "forced", 0)
-        if gives:
-            book.give(f"t/n/{bundle}", broker, 0, decided=True)
-
-    told = {change.bundle: change.broker for change in book.take_changes()}
-    owners = {bundle: ownership.ids[broker] for bundle, broker in ownership}
-    assert {bundle: broker for bundle, broker in told.items() if broker is not None} == owners
 
 
 def test_counts_of_empty_namespaces_are_dropped_when_they_are_many() -> None:

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.engine.ballots import SecondChoice
-from lookup.engine.policy import Instant, Standing, memory_key
 from lookup.errors import ContractError, PluginError, PolicyError
-from lookup.model import Broker, Candidates, Reason
+from lookup.model import Candidates, Reason
 from lookup.model.bundles import NamespacePolicies
 from tests.engine.asked import ASKED, VIEW, ballot_of
-from tests.engine.parts import Counting, Keep, Odds, Score, instant, policy
+from tests.engine.parts import Keep, Odds, Score, instant, policy
 
 # Filters
 
@@ -36,12 +35,6 @@ def test_filters_are_asked_in_order_about_those_left() -> None:
     assert seen == [("b2", "b3")]
     assert dict(ballot.odds) == {"b3": 1.0}
     assert dict(ballot.rejected) == {Reason.FILTERED: 1, Reason.VERSION: 1}
-
-
-@pytest.mark.parametrize("answer", [np.array([True, False, True]), (True, False, True), iter([True, False, True])])
-def test_a_filter_answers_as_it_likes(answer: Any) -> None:
-    """An array, a sequence and an iterator are the same."""
-    assert set(ballot_of(Keep(answer=lambda _: answer)).odds) == {"b1", "b3"}
 
 
 def _endless(brokers: Candidates) -> Iterator[bool]:
@@ -139,41 +132,6 @@ def test_all_properties_swallow_single_ones() -> None:
     assert tested.decision_key(turned) == ((("a", "2"), ("z", "1")),)
 
 
-@pytest.mark.parametrize(
-    ("reads", "fingerprint"),
-    [
-        (frozenset({"tenant"}), "10"),
-        (frozenset({"view.load"}), "10/20"),
-        (frozenset({"view.now"}), "10/20"),
-        (frozenset({"view.memory"}), "10/20"),
-        (frozenset({"view.ownership"}), "10/20/3"),
-    ],
-)
-def test_the_fingerprint_names_what_the_odds_depend_on(reads: frozenset[str], fingerprint: str) -> None:
-    """The epoch always, the tick where load, time or memory is read, and ownership changes where that is."""
-    assert policy(Odds(reads=reads)).fingerprint(10, 20, 3) == fingerprint
-
-
-def test_memory_is_kept_under_the_parts_name_or_its_own_key() -> None:
-    """Parts that work together may share one."""
-
-    class Sharing(Odds):
-        memory_key = "shared"
-
-    assert memory_key(Odds()) == "odds"
-    assert memory_key(Sharing()) == "shared"
-
-
-def test_remembering_tells_whether_anybody_does() -> None:
-    """Only parts with a `remember` are asked, each under its own key and with what it declared."""
-    tested, memory = policy(Counting()), dict[str, dict[str, Any]]()
-    now = instant(tested, VIEW)
-
-    assert tested.remember(memory, ASKED, Broker("b1"), now.failures)
-    assert memory == {"counting": {"count": 1}}
-    assert not policy(Odds()).remember(memory, ASKED, Broker("b1"), now.failures)
-
-
 def test_memory_cannot_be_written_while_deciding() -> None:
     """What a part remembers changes by assignments alone."""
 
@@ -251,18 +209,6 @@ def test_a_filter_after_one_that_reads_owners_is_asked_about_what_that_leaves() 
     tested.ballot(ASKED, now)
 
     assert asked == [["b1"], ["b2"]]
-
-
-def test_an_answer_by_load_ends_with_its_instant() -> None:
-    """One that no change of load touches holds for the next instant of the registry epoch as well."""
-    asked: list[str] = []
-    by_load = Keep(answer=_counting(asked, "load"), reads=frozenset({"view.load"}))
-    tested = policy(Keep(answer=_counting(asked, "lasting")), by_load)
-    standing: Standing = {}
-    for _ in range(2):
-        tested.ballot(ASKED, Instant(tested, VIEW, standing=standing))
-
-    assert asked == ["lasting", "load", "load"]
 
 
 def test_what_was_chosen_among_some_is_not_repeated_among_others() -> None:
