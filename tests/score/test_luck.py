@@ -18,7 +18,6 @@ from lookup.replay.outcome import MetricSums
 from lookup.score.luck import spread
 from lookup.score.units import Sample
 from tests.score.cases import HOUR_US, layout, moves, ratios, series, sums
-from tests.score.cases import spread as spaced
 from tests.score.samples import QUOTIENTS, drawn, kish, table
 
 
@@ -36,12 +35,6 @@ def jackknife(rows: np.ndarray) -> float:
 
 class TestLayout:
     """Which units and events there are."""
-
-    def test_bundles_without_figures_are_no_units(self) -> None:
-        """Nothing happened in them under any policy."""
-        several = series(sums("stock", [[0, 1], [0, 0], [0, 0]]), sums("new", [[1, 1], [0, 0], [2, 2]]))
-
-        assert layout(several).bundles["c"].tolist() == [0, 2]
 
     def test_events_are_told_apart_by_cause(self) -> None:
         """Those in which a bundle moved under any policy, by cluster and number."""
@@ -101,15 +94,6 @@ class TestClosedForms:
         assert whole.variances["demand"] == pytest.approx(jackknife(QUOTIENTS))
         assert whole.freedom == pytest.approx((kish(below) - 1 + kish(below**2)) / 2)
 
-    def test_a_ratio_over_many_small_bundles_has_the_classical_standard_error(self) -> None:
-        """That of linearisation, from the residuals above - ratio * below: a single bundle hardly bends the ratio."""
-        rows = np.tile(QUOTIENTS, (200, 1))
-
-        above, below = rows.T
-        residuals = above - above.sum() / below.sum() * below
-        expected = 1000 / 999 * (residuals**2).sum() / below.sum() ** 2
-        assert spread(drawn(sums("new", rows))).variances["demand"] == pytest.approx(expected, rel=0.01)
-
     def test_a_ratio_over_clusters_has_the_mean_bundle_for_one_left_out(self) -> None:
         """Both clusters keep their size: without a bundle of one the others of its own stand in for it."""
         large = QUOTIENTS + 2
@@ -165,24 +149,6 @@ class TestClosedForms:
         assert whole.variances["demand"] == pytest.approx(3 / 2 * (pairs**2).sum() / 2)
         assert whole.freedom == pytest.approx(2)
 
-    def test_blocks_of_time_are_as_long_as_the_figure_asks_for(self) -> None:
-        """A drift over twelve hours makes three blocks of four, though single hours are configured."""
-        values = np.arange(12.0)
-        whole = spread(drawn(sums("new", np.stack([values, np.full(12, 10.0)], axis=1), "imbalance_cv")))
-
-        residuals = (values - values.mean()) / 120
-        blocks = sum(np.roll(residuals, -hour) for hour in range(4))
-        assert whole.variances["demand"] == pytest.approx(3 / 2 * (blocks**2).sum() / 4)
-        assert whole.freedom == pytest.approx(2)
-        assert whole.is_drifting
-
-    def test_cells_without_order_do_not_drift(self) -> None:
-        """Of noise over 24 hours six blocks remain."""
-        whole = spread(drawn(ratios("new", spaced(1.0, 0.5, 24), "imbalance_cv")))
-
-        assert whole.freedom == pytest.approx(5)
-        assert not whole.is_drifting
-
     def test_cells_of_clusters_stand_where_their_time_is(self) -> None:
         """A cell of two clusters is one unit, and hours without cells between clusters are none."""
         several = [sums("new", rows, "imbalance_cv", cluster=name, start_us=start * HOUR_US) for name, start, rows in (
@@ -193,16 +159,6 @@ class TestClosedForms:
         together = sums("new", [[1, 4], [5, 8], [4, 4], [0, 4]], "imbalance_cv")
 
         assert half_width(*several) == pytest.approx(half_width(together))
-
-    def test_a_replicate_without_figures_has_no_value(self) -> None:
-        """And there is no mean over replicates then."""
-        whole = drawn(sums("new", [[1, 2]], seed=1), sums("new", [[0, 0]], seed=2))
-
-        assert np.isnan(whole.values).tolist() == [False, True]
-
-    def test_rows_that_are_no_units_have_no_strata(self) -> None:
-        """A quantile has values only."""
-        assert drawn(sums("new", [[1, 1]], "network_ms_p95")).strata is None
 
 
 class TestEvents:
@@ -244,12 +200,6 @@ class TestEvents:
 
         assert spread(drawn(*parts, cluster="c")).variances["events"] == pytest.approx(64)
         assert spread(drawn(*parts)).variances["events"] == pytest.approx(128)
-
-    def test_the_event_is_the_main_source_if_it_is(self) -> None:
-        """The largest of the three variances is named."""
-        assert spread(drawn(moves("new", [1, 2, 50], causes=["forced"]))).main_source == "events"
-        assert spread(drawn(moves("new", [1, 90, 5], causes=["forced"]))).main_source == "demand"
-        assert spread(drawn(*table([[1, 1], [9, 9]]))).main_source == "placement"
 
 
 class TestInvariance:
@@ -296,14 +246,6 @@ class TestInvariance:
         permuted = [replace(part, sums=part.sums[order]) for part in parts]
 
         assert half_width(*permuted) == pytest.approx(half_width(*parts))
-
-    def test_the_start_of_time(self) -> None:
-        """A log of another year has the same intervals."""
-        early, late = (
-            half_width(sums("new", QUOTIENTS, "imbalance_cv", start_us=hour * HOUR_US)) for hour in (0, 400_000)
-        )
-
-        assert early == late
 
 
 #: Replicates, bundles and lost brokers of a world.

@@ -26,21 +26,6 @@ def estimates(*parts: MetricSums, **how: int) -> list[Estimate]:
     return estimate(several, layout(several, **how))
 
 
-def test_pooled_comes_before_clusters() -> None:
-    """One estimate for all clusters, then one for each."""
-    estimated = estimates(ratios("new", [0.5] * 5), ratios("new", [1.0] * 5, cluster="d"))
-
-    assert [(one.cluster, one.value) for one in estimated] == [(None, 0.75), ("c", 0.5), ("d", 1.0)]
-
-
-def test_the_interval_is_about_units_not_lookups() -> None:
-    """A hundred times the lookups in the same bundles make no narrower interval."""
-    few, many = (estimates(sums("new", scale * np.array([[1, 1], [0, 1], [1, 1], [0, 1]])))[0] for scale in (1, 100))
-
-    assert (few.low, few.high) == pytest.approx((many.low, many.high))
-    assert few.high - few.low > 0.5
-
-
 #: Half the width of the interval of two replicates that lie 0.02 apart: Student's, with one degree of freedom.
 HALF = 12.706205 * 0.01
 
@@ -101,14 +86,6 @@ def _estimated_without_bounds(totals: Sequence[float]) -> Estimate:
     part = sums("new", [[total] for total in totals], "unbounded")
     (figure,) = series_of([part], [cast("Metric", Unbounded())], ["new"])
     return estimate([figure], layout([figure]))[0]
-
-
-def test_one_policy_more_changes_no_interval() -> None:
-    """Both have the same units."""
-    alone = estimates(ratios("stock", spaced(0.5, 0.2)))[0]
-    beside = estimates(ratios("stock", spaced(0.5, 0.2)), ratios("new", spaced(0.3, 0.1)))[0]
-
-    assert (alone.low, alone.high) == (beside.low, beside.high)
 
 
 def test_parts_have_intervals_of_their_own() -> None:

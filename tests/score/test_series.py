@@ -7,8 +7,7 @@ import math
 import pytest
 
 from lookup.errors import PluginError
-from lookup.replay.outcome import LOGGED
-from tests.score.cases import moves, ratios, series, sums
+from tests.score.cases import ratios, series, sums
 
 
 def test_series_come_in_order() -> None:
@@ -33,11 +32,6 @@ def test_series_come_in_order() -> None:
     assert names[4][3] == (("tenant", "a"),)
 
 
-def test_strangers_are_left_out() -> None:
-    """Policies and metrics nobody asked for are no series."""
-    assert series(ratios(LOGGED, [1.0]), ratios("stock", [1.0], "no-such-metric")) == []
-
-
 def test_values_are_those_of_totals() -> None:
     """A large unit counts more than a small one; clusters are pooled by adding."""
     (one,) = series(sums("new", [[1, 1], [0, 9]]), sums("new", [[10, 10]], cluster="d"))
@@ -45,13 +39,6 @@ def test_values_are_those_of_totals() -> None:
     assert one.value_of_seed(1, "c") == pytest.approx(0.1)
     assert one.value_of_seed(1, "d") == 1.0
     assert one.value() == pytest.approx(11 / 20)
-
-
-def test_seeds_are_averaged() -> None:
-    """Every seed counts the same, however many lookups it has."""
-    (one,) = series(sums("new", [[0, 1]], seed=1), sums("new", [[9, 9]], seed=2))
-
-    assert one.value() == 0.5
 
 
 def test_every_seed_has_a_value() -> None:
@@ -65,20 +52,6 @@ def test_every_seed_has_a_value() -> None:
     assert one.seeds == (2, 3)
     assert (one.value_of_seed(2), one.value_of_seed(2, "c"), one.value_of_seed(3)) == (0.75, 1.0, 0.0)
     assert math.isnan(one.value_of_seed(3, "d"))
-
-
-def test_events_are_part_of_the_total() -> None:
-    """A move that a lost broker caused is a move."""
-    (one,) = series(moves("new", [1, 2, 4], causes=["forced"]))
-
-    assert one.value() == 7.0
-
-
-def test_no_sums_no_value() -> None:
-    """A cluster without figures is NaN."""
-    (one,) = series(ratios("new", [1.0]))
-
-    assert math.isnan(one.value_of_seed(1, "elsewhere"))
 
 
 def test_rows_of_quantiles_add_over_clusters() -> None:

@@ -13,7 +13,7 @@ from scipy import stats
 from lookup.replay.outcome import LOGGED, MetricSums
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Span
-from tests.score.cases import SEEDS, decided, plan, ratios, replicated, scored, spread, sums
+from tests.score.cases import SEEDS, decided, plan, ratios, scored, spread, sums
 
 #: Five replicates around 0.
 FIVE = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
@@ -126,20 +126,6 @@ class TestWords:
             ("equivalent", "kept"),
         ]
         assert [one.verdicts[0].margin for one in (strict, lax)] == [0.0001, 0.01]
-
-    def test_an_identical_copy_is_kept(self) -> None:
-        """There is nothing to lose."""
-        result = guarded([0.0] * 5)
-
-        assert (result.verdicts[0].verdict, result.verdicts[0].guard, result.exit_code) == ("identical", "kept", 0)
-
-    def test_two_seeds_cannot_show_a_loss(self) -> None:
-        """Nor that there is none: it is open."""
-        result = scored(replicated(answers([0.1]), (1, 2)), plan(seeds=(1, 2)))
-
-        (verdict,) = result.verdicts
-        assert (verdict.verdict, verdict.guard, result.exit_code) == ("inconclusive", "open", 4)
-        assert "probability below 0.12" in str(verdict.reason)
 
     def test_what_is_taken_back_is_open(self) -> None:
         """A loss with probability 0.008 may be chance beside another comparison, and does not fail the run as lost."""

@@ -114,12 +114,6 @@ class TestDrift:
 
         assert found == {("policy", 3)}
 
-    def test_it_is_judged_with_what_does_not_decide(self) -> None:
-        """It is no member of the family of the exit code."""
-        result = self.result(self.RISING)
-
-        assert results_of(result).comparisons == (0, 1, 1)
-
     def test_its_interval_rests_on_three_blocks(self) -> None:
         """Of twenty hours each, with two degrees of freedom."""
         (verdict,) = self.result(self.RISING).verdicts
