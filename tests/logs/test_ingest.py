@@ -324,21 +324,6 @@ def test_a_reader_that_yields_nothing_is_told_truly(
         ingest(spark, [path], reader, str(tmp_path / "out"), cluster="c", plugin_files=[str(plugin)])
 
 
-def test_an_output_in_use_needs_force_and_keeps_other_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Without `force` nothing is touched; with it the tables are replaced and everything else stays."""
-    (path,) = _files(tmp_path, a=_line(1, "new"))
-    out = tmp_path / "out"
-    (out / "loads").mkdir(parents=True)
-    (out / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"^output: .* force=True\Z"):
-        ingest(spark, [path], JsonLinesReader(), str(out), cluster="c")
-    with pytest.raises(InputError, match=r"^output: .* is a file; "):
-        ingest(spark, [path], JsonLinesReader(), str(out / "notes.txt"), cluster="c")
-
-    ingest(spark, [path], JsonLinesReader(), str(out), cluster="c", force=True)
-    assert sorted(entry.name for entry in out.iterdir()) == ["lookups", "notes.txt", "quarantine"]
-
-
 def test_a_reader_from_a_plain_file_reads_on_the_workers(spark: SparkSession, tmp_path: Path) -> None:
     """A plug-in file is sent to the workers, which load it before the reader is unpickled."""
     plugin = tmp_path / "words_plugin.py"

@@ -105,13 +105,6 @@ def test_rows_may_be_refuted_for_all_time(tmp_path: Path, until_us: int, left: i
     assert len(list(tmp_path.glob("part-*.parquet"))) == left
 
 
-def test_an_empty_source_has_no_lines(tmp_path: Path) -> None:
-    """Nothing is read and nothing passed over."""
-    report = _read(tmp_path, Apart(), "")
-
-    assert (report.lines, report.skipped, report.failure) == (0, 0, None)
-
-
 def test_a_reader_that_yields_for_ever_is_at_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More rows than any line has, while it reads no further line."""
     monkeypatch.setattr("lookup.logs.ingest_tasks.MOST_ANSWERS", 5)

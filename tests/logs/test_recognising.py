@@ -17,7 +17,7 @@ from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
 from lookup.logs.ingest import reader_of
 from lookup.logs.recognising import Recognised, recognise
-from lookup.logs.sources import last_lines, open_lines
+from lookup.logs.sources import open_lines
 from lookup.model.documents import Row, Unreadable, toml_table
 
 _TOPIC, _BUNDLE = "persistent://t/ns/orders", "t/ns/0x00000000_0x40000000"
@@ -248,14 +248,6 @@ def test_a_value_with_an_end_of_line_stays_in_its_comment(tmp_path: Path) -> Non
 
     assert toml_table(mapping)["use"] == "delimited"
     assert "# 'Bonn\\nuse = 1\\x07', 'Bonn\\nuse = 2\\x07'" in mapping
-
-
-def test_a_log_may_be_packed_and_a_folder(tmp_path: Path) -> None:
-    """The first lines of the first file count."""
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "a.gz").write_bytes(gzip.compress(_LOGS["combined"][0].encode()))
-
-    assert "access log" in recognise(str(tmp_path / "logs"), load_plugins()).what
 
 
 def test_a_table_needs_no_mapping(tmp_path: Path) -> None:
@@ -509,17 +501,3 @@ def test_a_table_has_its_times_in_its_footers(tmp_path: Path) -> None:
     for name, ts in (("a", numbers), ("b", numbers.cast(pa.timestamp("us")))):
         pq.write_table(pa.table({"ts": ts, "cluster": ["x", "x"], "topic": ["t", "t"]}), tmp_path / f"{name}.parquet")
         assert _span(tmp_path / f"{name}.parquet") == (2 * _SECOND, 5 * _SECOND)
-
-
-def test_last_lines_are_whole(tmp_path: Path) -> None:
-    """The first of them begins where a line begins; ends of lines are left out, Windows' too."""
-    path = tmp_path / "log"
-    path.write_bytes(b"".join(b"%07d\r\n" % number for number in range(40_000)))
-
-    lines = last_lines(str(path))
-
-    assert lines is not None
-    assert lines[-1] == "0039999"
-    assert len(lines) > 20_000
-    assert {len(line) for line in lines} == {7}
-    assert last_lines("s3://bucket/log") is None

@@ -72,14 +72,6 @@ def test_times_of_envelopes_are_counted(wrapped: object, clock: str | None) -> N
     assert ("T15:00:00" in text) is (clock is not None)
 
 
-@pytest.mark.parametrize(
-    ("late", "day"), [("2024-03-25T23:59:00Z", "2024-03-25"), ("2024-03-26T00:10:00Z", "2024-03-25")]
-)
-def test_a_clock_gets_the_day_on_which_it_is_nearest(late: str, day: str) -> None:
-    """A collector that reads a line after midnight has the day after the line's."""
-    assert _texts({"message": _CLOCK, "timestamp": late}) == [f"{day}T{_CLOCK}"]
-
-
 def test_context_goes_with_a_bare_message() -> None:
     """Attributes of 5.0 are in log4j2's context, or in OTLP's list of pairs."""
     pairs = [{"key": "topic", "value": {"stringValue": "x"}}]
@@ -129,17 +121,6 @@ def test_documents_may_be_spread_over_lines() -> None:
         assert _texts(*text.splitlines()) == [_LINE, _LINE]
     assert _texts("[", *(f"  {json.dumps(record)}," for record in records), "]")[:2] == [_LINE, _LINE]
     assert _texts("{", "  'no json'", _LINE) == ["{", "  'no json'", _LINE]
-
-
-def test_readers_of_objects_get_objects() -> None:
-    """Rows stay as they are, whatever they hold; those within Docker's lines and answers of stores come out."""
-    row = {"ts": "2024-03-25T13:19:09Z", "topic": "persistent://t/n/a", "hits": [{"a": 1}], "message": _LINE}
-    docker = {"log": json.dumps(row) + "\n", "stream": "stdout", "time": "2024-03-25T13:19:09Z"}
-    answer = {"took": 5, "hits": {"total": {"value": 1}, "hits": [{"_id": "1", "_source": row}]}}
-
-    for wrapped in (row, docker, answer, [row], f"pod-1 | {json.dumps(row)}"):
-        (text,) = _texts(wrapped, keeps_objects=True)
-        assert json.loads(text) == row
 
 
 def test_what_cannot_be_unwrapped_is_named_by_its_form() -> None:

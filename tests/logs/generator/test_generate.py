@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 from lookup.logs.generator import generate as module
-from lookup.logs.generator.generate import ClusterLog, GenerateSettings, generate
+from lookup.logs.generator.generate import generate
 from lookup.logs.schema import CANONICAL
 from lookup.model.load_data import broker_load_from_json, bundle_stats_from_json
 from lookup.model.names import TopicName
@@ -50,15 +49,6 @@ def test_file_size_does_not_matter(sample: Path, tmp_path: Path, monkeypatch: py
 # Files as a canonical log has them
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_files_have_the_canonical_schema(sample: Path, name: str) -> None:
-    """Every file of every table has exactly the canonical columns and types."""
-    schemas = [pq.read_schema(path).remove_metadata() for path in (sample / name).rglob("*.parquet")]
-
-    assert schemas
-    assert all(schema == CANONICAL[name] for schema in schemas)
-
-
 def test_a_file_of_lookups_has_one_cluster_and_day(tmp_path: Path) -> None:
     """A log over midnight has a file for each cluster and UTC day, with the day in its name."""
     late = replace(SMALL, start=datetime(2026, 1, 5, 23, 30, tzinfo=UTC))
@@ -83,33 +73,6 @@ def test_other_programs_read_what_was_written(elsewhere: Elsewhere, sample: Path
     assert elsewhere(sample / name, CANONICAL[name]) == written(sample / name, CANONICAL[name])
 
 
-def test_strings_keep_their_dictionaries(sample: Path) -> None:
-    """Every string column of every row group is dictionary-encoded throughout."""
-    strings = [field.name for field in CANONICAL["lookups"] if field.type == "string"]
-    for path in (sample / "lookups").rglob("*.parquet"):
-        metadata = pq.ParquetFile(path).metadata
-        for group in range(metadata.num_row_groups):
-            columns = [metadata.row_group(group).column(place) for place in range(metadata.num_columns)]
-            assert {c.path_in_schema for c in columns if "RLE_DICTIONARY" in c.encodings} >= set(strings)
-
-
-def test_a_large_dictionary_is_not_given_up(tmp_path: Path) -> None:
-    """With topics beyond Parquet's own limit of 1 MiB the pages behind the dictionary are still codes."""
-    many = GenerateSettings(lookups=60_000, clusters=1, topics=30_000, hours=1, load_report_s=0)
-    path = next(Path(generate(many, tmp_path / "many").output, "lookups").rglob("*.parquet"))
-    topic = pq.ParquetFile(path).metadata.row_group(0).column(CANONICAL["lookups"].get_field_index("topic"))
-
-    # 16 bits a code and the dictionary itself; plain strings would take 50 bytes a row on top.
-    assert topic.total_uncompressed_size < 30_000 * 60 + 60_000 * 3
-
-
-def test_rows_are_in_order(lookups: pd.DataFrame) -> None:
-    """In each cluster rows ascend by time, and seq counts them."""
-    for _, rows in lookups.groupby("cluster"):
-        assert rows["ts"].is_monotonic_increasing
-        assert rows["seq"].tolist() == list(range(len(rows)))
-
-
 def test_report_counts_what_was_written(tmp_path: Path) -> None:
     """The report's rows are the tables' rows, and LOOKUPS has as many as were asked for."""
     report = generate(SMALL, tmp_path / "log")
@@ -119,25 +82,6 @@ def test_report_counts_what_was_written(tmp_path: Path) -> None:
 
 
 # Nothing half-written, nothing overwritten by accident
-
-
-def test_force_replaces_the_tables_only(tmp_path: Path) -> None:
-    """With force old tables vanish, files and all, and whatever else lies there stays."""
-    generate(replace(SMALL, start=datetime(2025, 1, 1, tzinfo=UTC), lookups=500), tmp_path)
-    (tmp_path / "precious").write_text("x")
-    generate(replace(SMALL, lookups=400), tmp_path, force=True)
-
-    assert len(read(tmp_path, "lookups")) == 400
-    assert (tmp_path / "precious").read_text() == "x"
-
-
-def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that fails while writing leaves no table and no draft behind."""
-    monkeypatch.setattr(ClusterLog, "rows", _raising(OSError("disk full")))
-
-    with pytest.raises(OSError, match="disk full"):
-        generate(replace(SMALL, lookups=100), tmp_path / "log")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failing_writer_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

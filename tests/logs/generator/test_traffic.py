@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -57,14 +56,6 @@ def test_property_sets(lookups: pd.DataFrame) -> None:
     assert all(json.dumps(json.loads(text), sort_keys=True, separators=(",", ":")) == text for text in sets)
 
 
-def test_racks_are_uneven(lookups: pd.DataFrame) -> None:
-    """Rack a sends more lookups than rack b, rack b more than rack c."""
-    rack = lookups["properties"].map(lambda text: json.loads(text).get("rack")).value_counts()
-
-    assert rack["a"] > 1.2 * rack["b"]
-    assert rack["b"] > rack["c"]
-
-
 def test_addresses_tell_the_rack(lookups: pd.DataFrame) -> None:
     """Clients that send their rack share a subnet with all others of it, in one cluster."""
     east = lookups[lookups["cluster"] == "east"]
@@ -110,21 +101,6 @@ def test_a_hop_is_followed_by_its_lookup(lookups: pd.DataFrame) -> None:
         assert following.loc[hops, "authoritative"].all()
         assert (following.loc[answered, "asked_broker"] == following.loc[answered, "broker"]).all()
         assert rows["authoritative"].sum() == hops.sum()
-
-
-def test_a_few_lookups_are_read_only(lookups: pd.DataFrame) -> None:
-    """About one lookup in a hundred is read-only."""
-    assert 0.005 < lookups["read_only"].mean() < 0.015
-
-
-def test_weights_are_whole_millionths(lookups: pd.DataFrame) -> None:
-    """Weights are positive, skewed, one on average and multiples of 0.000001."""
-    weight = lookups["weight"].to_numpy()
-
-    assert weight.min() > 0
-    assert np.median(weight) < 0.7
-    assert weight.mean() == pytest.approx(1.0, abs=0.05)
-    assert np.abs(weight * 1e6 - np.round(weight * 1e6)).max() < 1e-6
 
 
 def test_heartbeats_go_to_the_broker_they_name(lookups: pd.DataFrame) -> None:

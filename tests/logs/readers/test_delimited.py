@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lookup.logs.readers.delimited import DelimitedReader
-from lookup.logs.sources import open_lines
 from lookup.model.documents import Row, Unreadable
 
 _TIME = {"column": "time", "format": "unix"}
@@ -221,24 +218,6 @@ def test_a_wrong_mapping_is_refused(mapping: dict[str, Any], sentence: str) -> N
     """A mapping that cannot work is a ValueError naming the key, before any file is read."""
     with pytest.raises(ValueError, match=sentence):
         DelimitedReader(**{"topic": _TOPIC, "timestamp": _TIME, **mapping})
-
-
-@pytest.mark.shared
-def test_the_nasa_trace_needs_nothing_but_its_mapping(shared_data: Path, nasa_reader: DelimitedReader) -> None:
-    """All 30,969 requests are rows with topic, client and rack; bare addresses and names without a dot have labels."""
-    path = str(shared_data / "nasa_http_19950801.tsv")
-    rows = [row for row in nasa_reader.parse(open_lines(path), path) if isinstance(row, Row)]
-
-    assert len(rows) == 30_969
-    racks = Counter(row.values["properties"]["rack"] for row in rows)
-    assert racks.most_common(3) == [("ip", 9619), ("com", 6348), ("gov", 4478)]
-    assert rows[0].values == {
-        "ts": 807_256_800_000_000,
-        "topic": "persistent://nasa/http/%2Fimages%2Flaunch-logo.gif",
-        "properties": {"rack": "com"},
-        "client": "pppa006.compuserve.com",
-        "cluster": "nasa",
-    }
 
 
 def test_no_byte_of_a_log_is_repeated_raw() -> None:

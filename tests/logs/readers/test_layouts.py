@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from lookup.logs.readers.layouts import LineLayout, LogEvent, LogOrigin, is_continuation
@@ -13,18 +11,6 @@ _TS = 1695198452188000
 
 def _event(line: str, source: str = "broker.log", **origin: str) -> LogEvent | None:
     return LineLayout(LogOrigin(**origin), source).read(line)  # type: ignore[arg-type]  texts only
-
-
-def test_json_events_bring_their_context() -> None:
-    """Message and attributes come from the fields of an event of JSON, and its time with all digits."""
-    record = {"@timestamp": "2023-09-20T08:27:32.188Z", "message": "hello", "contextMap": {"topic": "x"}}
-    assert _event(json.dumps(record)) == LogEvent(_TS, "hello", {"topic": "x"})
-
-
-def test_attributes_behind_a_message_are_read() -> None:
-    """A context map behind the message is cut into pairs; commas inside a value stay."""
-    event = _event("2023-09-20T08:27:32,188+0000 [t] DEBUG a.L - Received {topic=x{1,2}, y, requestId=7}")
-    assert event == LogEvent(_TS, "Received", {"topic": "x{1,2}, y", "requestId": "7"})
 
 
 def test_braces_of_other_texts_are_no_attributes() -> None:

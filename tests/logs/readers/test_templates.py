@@ -32,20 +32,6 @@ def test_different_values_make_different_topics(a: str, b: str, c: str, d: str) 
     assert same == ((a, b) == (c, d))
 
 
-def test_what_looks_encoded_is_encoded_again() -> None:
-    """A value that reads like an encoded one does not meet it."""
-    template = topic_template("persistent://{x}/ns/{y}")
-    assert template.fill({"x": "a/", "y": "b/"}) == "persistent://a=2F/ns/b%2F"
-    assert template.fill({"x": "a=2F", "y": "b%2F"}) == "persistent://a=3D2F/ns/b%252F"
-
-
-def test_a_path_becomes_one_local_name() -> None:
-    """Slashes and question marks of a path are percent-encoded, so that the local name has no part."""
-    assert (
-        topic_template("persistent://nasa/http/{url}").fill({"url": "/a/b?c"}) == "persistent://nasa/http/%2Fa%2Fb%3Fc"
-    )
-
-
 def test_the_domain_may_be_a_column() -> None:
     """A column in the domain's place is taken as it is."""
     template = topic_template("{domain}://t/ns/{name}")
