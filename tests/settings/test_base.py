@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings
 
 import lookup.settings
-from lookup.settings.base import Moment, Number, Strict, Truth, Whole, refuse
+from lookup.settings.base import Moment, Number, Strict, Truth, Whole
 
 
 def _models() -> Iterator[type[BaseModel]]:
@@ -45,11 +45,6 @@ def test_values_are_not_bent_into_shape(kind: Any, value: object) -> None:
         TypeAdapter(kind).validate_python(value)
 
 
-def test_an_integer_is_a_number() -> None:
-    """Where a number is wanted an integer will do."""
-    assert TypeAdapter(Number).validate_python(3) == 3.0
-
-
 @pytest.mark.parametrize("value", [1_767_225_600, 1.5, True])
 def test_a_number_is_no_moment(value: object) -> None:
     """A time is never guessed from a number of seconds, milliseconds or whatever else."""
@@ -62,10 +57,3 @@ def test_a_moment_lies_in_the_calendar(text: str) -> None:
     """A time that its offset carries out of the years 1 to 9999 has no date in UTC."""
     with pytest.raises(ValidationError, match=f"1 to 9999 of UTC, not '{re.escape(text)}'"):
         TypeAdapter(Moment).validate_python(text)
-
-
-def test_problems_of_a_table_are_told_together() -> None:
-    """Several problems of one model become one error with a line each, none becomes no error."""
-    refuse([])
-    with pytest.raises(ValueError, match="one\ntwo"):
-        refuse(["one", "two"])

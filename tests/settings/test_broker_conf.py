@@ -128,14 +128,6 @@ def test_a_slip_may_be_in_any_letter_of_a_key(tmp_path: Path, key: str, meant: s
     assert _read(tmp_path, f"{key}=1\nwebServicePort=8080").slips == ({} if meant is None else {key: meant})
 
 
-@pytest.mark.parametrize(("text", "wanted"), [("TRUE", True), ("False", False), ("true ", True), ("fALSE", False)])
-def test_truth_is_written_in_any_case(tmp_path: Path, text: str, wanted: bool) -> None:
-    """Java reads true and false without regard to case."""
-    profile = _read(tmp_path, f"enablePersistentTopics={text}\nloadBalancerEnabled={text}")
-
-    assert (profile.enable_persistent_topics, profile.load_balancer) == (wanted, {"loadBalancerEnabled": wanted})
-
-
 def test_what_a_file_leaves_out_is_pulsar_s_default(tmp_path: Path) -> None:
     """A broker that is not told otherwise runs the modular manager."""
     profile = _read(tmp_path, "clusterName=a")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.settings import EvaluationFile
-from lookup.settings.layers import flag_layers, joined, leaves, origins_of, sourced, values_of, variable_layers
+from lookup.settings.layers import flag_layers, joined, origins_of, sourced, values_of, variable_layers
 
 _LAYERS = st.recursive(
     st.dictionaries(st.sampled_from("abc"), st.integers() | st.lists(st.integers(), max_size=2)),
@@ -27,14 +27,6 @@ def test_a_layer_gives_back_what_it_was_made_of(table: dict[str, Any]) -> None:
     assert set(origins_of(tree).values()) <= {"here"}
 
 
-def test_leaves_are_values_and_lists_of_values() -> None:
-    """Tables and lists of tables are walked; lists of plain values and empty ones are values."""
-    found = dict(leaves({"a": {"b": 1}, "c": [{"d": 2}, "e"], "f": [1, 2], "g": {}, "h": []}))
-
-    wanted = {("a", "b"): 1, ("c", 0, "d"): 2, ("c", 1): "e", ("f",): [1, 2], ("g",): {}, ("h",): []}
-    assert found == wanted
-
-
 @given(low=_LAYERS, high=_LAYERS)
 def test_the_higher_source_wins(low: dict[str, Any], high: dict[str, Any]) -> None:
     """Every value of the higher source is in the result with its origin; what is left comes from the lower one."""
@@ -44,14 +36,6 @@ def test_the_higher_source_wins(low: dict[str, Any], high: dict[str, Any]) -> No
     assert origins_of(sourced(high, "high")).items() <= origins.items()
     assert set(origins.values()) <= {"low", "high"}
     assert set(tree) == set(low) | set(high)
-
-
-@given(table=_LAYERS)
-def test_a_source_over_itself_changes_nothing(table: dict[str, Any]) -> None:
-    """Joining is idempotent."""
-    tree = sourced(table, "here")
-
-    assert joined(tree, tree) == tree
 
 
 def _variables(**environ: str) -> tuple[dict[str, Any], list[str]]:

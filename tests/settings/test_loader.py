@@ -279,15 +279,3 @@ def test_what_a_table_finds_wrong_is_told_with_what_set_it(tmp_path: Path) -> No
         "command line topology.levels",
         "environment variable LOOKUP_EVALUATION__SESSION_S evaluation.session_s",
     ]
-
-
-def test_right_tables_are_found_beside_wrong_ones(tmp_path: Path) -> None:
-    """Whoever has more to check, the registry of parts above all, gets the tables that are right."""
-    path = write(tmp_path, "e.toml", "inputs = 3\n" + MINIMAL)
-
-    findings = examine_settings(EvaluationFile, path, environ={})
-
-    assert findings.settings is None
-    assert findings.problems == (f"{path}: inputs: should be a table, not 3",)
-    assert [policy.name for policy in findings.sound["policies"]] == ["stock"]
-    assert "inputs" not in findings.sound

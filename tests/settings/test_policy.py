@@ -36,20 +36,6 @@ def test_a_name_is_a_part_without_parameters() -> None:
     assert PartSpec.model_validate("best") == PartSpec.model_validate({"use": "best"}) == PartSpec(use="best")
 
 
-def test_every_other_key_is_a_parameter() -> None:
-    """Beside `use` and `weight` a table holds the part's parameters."""
-    part = PartSpec.model_validate({"use": "property-match", "key": "rack", "weight": 0.7})
-
-    assert (part.use, part.parameters, part.weight) == ("property-match", {"key": "rack"}, 0.7)
-
-
-def test_children_stay_raw_tables() -> None:
-    """What a wrapper holds is not read here, since only its class knows which parameters are parts."""
-    policy = _policy('name = "x"\nselector = { use = "explore", epsilon = 0.1, child = { use = "best" } }')
-
-    assert policy.selector.parameters == {"epsilon": 0.1, "child": {"use": "best"}}
-
-
 def test_a_weight_that_was_written_is_kept() -> None:
     """A weight of 1.0 that somebody wrote stays in what is written back; one that nobody wrote does not appear."""
     assert PartSpec.model_validate({"use": "x", "weight": 1.0}).model_dump() == {"use": "x", "weight": 1.0}

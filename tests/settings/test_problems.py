@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from lookup.settings.base import Strict, Whole
-from lookup.settings.problems import key_path, problems_of
+from lookup.settings.problems import problems_of
 
 
 class _Inner(Strict):
@@ -25,20 +25,6 @@ def _error(values: object) -> ValidationError:
     with pytest.raises(ValidationError) as caught:
         _Outer.model_validate(values)
     return caught.value
-
-
-@pytest.mark.parametrize(
-    ("loc", "wanted"),
-    [
-        (("brokers", 0, "properties", "lookup.rack"), 'brokers[0].properties."lookup.rack"'),
-        (("evaluation", "tick_s"), "evaluation.tick_s"),
-        (("margins", 'a"b'), 'margins."a\\"b"'),
-        ((), ""),
-    ],
-)
-def test_places_are_written_as_toml_writes_them(loc: tuple[str | int, ...], wanted: str) -> None:
-    """Keys are joined by dots, quoted where TOML would quote them; positions stand in brackets."""
-    assert key_path(loc) == wanted
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -268,26 +267,3 @@ def test_the_first_match_labels_and_the_log_wins(
     )
 
     assert label_client(rules, client, properties) == wanted
-
-
-def test_everything_resolved_survives_pickle(tmp_path: Path) -> None:
-    """Spark's workers get what the driver has."""
-    settings = evaluation(
-        tmp_path,
-        """
-        [[brokers]]
-        id = "a:1"
-        from = 2026-01-01T00:00:00Z
-        [[clients]]
-        match = { cidr = "10.1.0.0/16" }
-        properties = { rack = "a" }
-        """,
-    )
-    resolved = (
-        broker_intervals(settings, "x"),
-        namespace_policies(settings),
-        topology(settings),
-        client_rules(settings),
-    )
-
-    assert pickle.loads(pickle.dumps(resolved)) == resolved
