@@ -236,18 +236,6 @@ def test_spark_finds_the_same(found: Any, log: Path, tmp_path: Path, spark: Spar
     assert (tmp_path / "spark" / "tune.json").read_bytes() == (Path(found.folder) / "tune.json").read_bytes()
 
 
-def test_among_equals_the_incumbent_is_kept(log: Path, tmp_path: Path) -> None:
-    """Waiting longer or shorter changes nothing where nothing is unloaded."""
-    vary = {"grace_s": {"low": 60, "high": 7200}}
-    search = _search(log, vary, objectives=["imbalance_max_mean"])
-    search["tune"]["evaluation"]["policies"][0]["shedder"] = {"use": "threshold", "threshold": 50.0}
-
-    found = _tuned(search, tmp_path / "out")
-
-    assert (found.recommended, found.exit_code) == ([], 4)
-    assert found.conclusion.startswith("Keep today's settings: ")
-
-
 def test_days_that_are_opened_again_are_counted(log: Path, tmp_path: Path) -> None:
     """`force` searches anew, and says that the seal has been broken."""
     said: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lookup_policies
-from lookup.hooks import ALL_READS, Conf, Filter, Ge, Le, Remembering, Scorer, Selector, Shedder, reads_of
+from lookup.hooks import ALL_READS, Filter, Scorer, Selector, Shedder, reads_of
 from lookup_policies.scorers import Headroom, PropertyMatch
 from lookup_policies.wrappers import Explore
 
@@ -33,14 +33,3 @@ def test_reads_are_declared_or_everything() -> None:
     assert reads_of(PropertyMatch(key="zone")) == {"properties.zone"}
     assert reads_of(Explore(child=Explore())) == frozenset()
     assert reads_of(object()) == ALL_READS
-
-
-def test_markers_are_values() -> None:
-    """Two of the same are equal, so that parts can be compared by their annotations."""
-    assert Conf("a") == Conf("a", 1.0) != Conf("a", 0.01)
-    assert (Ge(0), Le(1)) == (Ge(0), Le(1))
-
-
-def test_remembering_is_a_protocol_of_one_method() -> None:
-    """A part has it or not; there is nothing else to implement."""
-    assert [name for name in vars(Remembering) if not name.startswith("_")] == ["remember"]

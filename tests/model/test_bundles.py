@@ -10,15 +10,7 @@ from hypothesis import strategies as st
 
 from lookup.errors import InvalidNameError
 from lookup.model import BundleRange, NamespaceBundle, NamespaceName, bundle_of
-from lookup.model.bundles import (
-    FULL_RANGE,
-    HASH_END,
-    bundle_index,
-    bundle_name_parts,
-    bundle_ranges,
-    equal_boundaries,
-    topic_hash,
-)
+from lookup.model.bundles import HASH_END, bundle_index, bundle_name_parts, bundle_ranges, equal_boundaries, topic_hash
 
 _BOUNDARIES = st.sets(st.integers(1, HASH_END - 1), max_size=12).map(lambda inner: (0, *sorted(inner), HASH_END))
 
@@ -58,11 +50,6 @@ def test_only_the_last_bundle_holds_its_end() -> None:
     assert (0x80000000 in first, 0x80000000 in last, HASH_END in last) == (False, True, True)
     assert bundle_index(HASH_END, (0, 0x80000000, HASH_END)) == 1
     assert bundle_index(0x80000000, (0, 0x80000000, HASH_END)) == 1
-
-
-def test_one_bundle_is_the_whole_circle() -> None:
-    """The constant is what is computed."""
-    assert equal_boundaries(1) == FULL_RANGE
 
 
 @given(st.tuples(st.integers(0, HASH_END), st.integers(0, HASH_END)).filter(lambda ends: ends[0] < ends[1]))

@@ -123,15 +123,6 @@ def test_a_wrong_value_is_named(read: Callable[[object, str], Any], value: objec
     assert str(caught.value).startswith(sentence)
 
 
-@pytest.mark.parametrize("value", [10**400, "x" * 1000, [[["x"] * 100] * 100] * 100])
-def test_a_long_value_is_cut(value: object) -> None:
-    """A sentence stays one that can be read."""
-    with pytest.raises(InputError) as caught:
-        whole_number(value, "key")
-
-    assert len(str(caught.value)) < 1000
-
-
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [("{", "it is no JSON: "), ("null", "no JSON object but NoneType"), ("[" * 100_000, "it is nested too deep")],

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import struct
 from typing import Any
 
 import numpy as np
@@ -86,51 +84,6 @@ def test_no_json_is_worse_than_refused(value: Any) -> None:
 _FIGURES = st.floats(0, 1e12)
 _COUNTS = st.integers(0, 10**9)
 _STATS = st.builds(NamespaceBundleStats, _FIGURES, _FIGURES, _FIGURES, _FIGURES, _COUNTS, _COUNTS, _COUNTS, _COUNTS)
-
-
-def _float32(value: float) -> float:
-    return float(struct.unpack("f", struct.pack("f", value))[0])
-
-
-@given(st.floats(0, 1e30), st.floats(1e-6, 1e30))
-def test_percentages_are_those_of_32_bits(usage: float, limit: float) -> None:
-    """Rounded after each step."""
-    ratio = _float32(_float32(usage) / _float32(limit))
-    wanted = ratio * 100 if ratio * 100 > 3e38 else _float32(ratio * 100)
-
-    assert ResourceUsage(usage, limit).percent_usage == pytest.approx(wanted, rel=1e-15)
-
-
-@pytest.mark.parametrize(("usage", "limit"), [(5, 0), (5, -1), (0, 0), (0, 100)])
-def test_without_limit_or_usage_nothing_is_used(usage: float, limit: float) -> None:
-    """Whatever the other is."""
-    assert ResourceUsage(usage, limit).percent_usage == 0.0
-
-
-def test_percentages_are_neither_clamped_nor_refused() -> None:
-    """Above the limit is above 100, beyond 32 bits is infinite."""
-    assert ResourceUsage(300, 100).percent_usage == 300.0
-    assert ResourceUsage(1e300, 1).percent_usage == math.inf
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "sign"),
-    [
-        ({"msg_throughput_in": 50_000}, {"msg_throughput_in": 49_999}, 1),
-        ({"msg_throughput_in": 149_999}, {"msg_throughput_in": 50_000}, 0),
-        ({"msg_throughput_in": 50_000}, {"msg_throughput_out": 1e12}, 1),
-        ({"msg_throughput_out": 50_000}, {"msg_rate_in": 1e9}, 1),
-        ({"msg_rate_in": 25, "msg_rate_out": 25}, {"topics": 10**6}, 1),
-        ({"topics": 499}, {"cache_size": 10**6}, -1),
-        ({"topics": 1, "consumer_count": 250, "producer_count": 249}, {"topics": 499}, 1),
-        ({"cache_size": 199_999}, {"cache_size": 100_000}, 0),
-    ],
-)
-def test_bundles_are_ordered_by_steps(one: dict[str, float], other: dict[str, float], sign: int) -> None:
-    """Inbound throughput first, then outbound, rate, what is connected, what is cached."""
-    first, second = NamespaceBundleStats(**one).rank, NamespaceBundleStats(**other).rank  # type: ignore[arg-type]  # counts are whole
-
-    assert (first > second) - (first < second) == sign
 
 
 @given(_STATS, _STATS, _STATS)

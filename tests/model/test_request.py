@@ -24,15 +24,6 @@ def test_a_lookup_becomes_a_request() -> None:
     )
 
 
-def test_a_request_of_the_engine_has_only_a_bundle() -> None:
-    """No topic, and nothing that comes with one."""
-    request = request_of(None, BUNDLE, LookupOptions())
-
-    assert (request.tenant, request.namespace, request.bundle) == ("tenant", "tenant/ns", BUNDLE)
-    assert (request.domain, request.topic, request.client, request.listener) == (None,) * 4
-    assert dict(request.properties) == {}
-
-
 def test_an_absent_property_is_none() -> None:
     """And no error."""
     request = LookupRequest("t", "t/n", BUNDLE, properties={"rack": "a"})

@@ -55,13 +55,6 @@ def test_an_unknown_capacity_counts_as_the_mean() -> None:
     assert owned["b3"] / len(BUNDLES) == pytest.approx(1 / 3, abs=0.03)
 
 
-def test_without_capacities_shares_are_even() -> None:
-    """Where nobody said a capacity all weigh the same."""
-    owned = Counter(_owners(Rendezvous(), cluster(*IDS)).values())
-
-    assert all(count / len(BUNDLES) == pytest.approx(0.25, abs=0.03) for count in owned.values())
-
-
 def test_equal_keys_meet() -> None:
     """Bundles of clients with the same value of a property go to one broker."""
     part, view = Rendezvous(key="properties.team"), cluster(*IDS)

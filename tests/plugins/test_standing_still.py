@@ -91,11 +91,3 @@ def test_a_figure_is_told_apart_from_its_limit() -> None:
     assert str(Shortfall(9.9996, "MiB/s to unload", 10.0)) == "9.9996 MiB/s to unload, minimum 10"
     assert str(Shortfall(9_999.6, "messages/s to unload", 10_000.0)) == "9,999.6 messages/s to unload, minimum 10,000.0"
     assert str(Shortfall(4.0, "cycles in a row", 4.0)) == "4 cycles in a row, minimum 4"
-
-
-def test_a_cycle_that_unloads_fell_short_of_nothing() -> None:
-    """There is nothing to explain."""
-    accepted, outcome = cycle(Threshold(), loaded(LOADS, usage=APART))
-
-    assert accepted == ["a"]
-    assert outcome.short is None

@@ -17,7 +17,7 @@ from lookup.score.figures import figures_table
 from lookup.score.verdict import Guard
 from lookup.settings.evaluation import EvaluationFile
 from tests.report.results import decided, near, placed_once, result, scored, varied
-from tests.report.runs import broad, edit, write_run
+from tests.report.runs import edit, write_run
 from tests.score.cases import plan, ratios, spread
 
 RUNS = [result(), result(logged=0.7), placed_once(), result(inputs=InputFacts()), varied(), near()]
@@ -85,14 +85,6 @@ def test_policies_with_the_same_figures_are_one_group() -> None:
 
 
 _SHARES = (("stock", 0.5), ("new", 0.6), ("twin", 0.5))
-
-
-def test_a_run_of_many_policies_reads_back(tmp_path: Path) -> None:
-    """Policies stay in the order of the settings, whatever their verdicts."""
-    run = read_run(str(broad(tmp_path / "run", policies=12, clusters=2, hours=30)))
-
-    assert run.results.policies == tuple(f"policy-{number:02}" for number in range(12))
-    assert run.results.clusters == ("cluster-0", "cluster-1")
 
 
 _TIMELESS = {"placed_once": {}, "cannot_act": {}, "first_us": 10**18}

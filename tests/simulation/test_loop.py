@@ -7,25 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 
 from lookup.engine.policy import Policy
-from lookup.engine.reporting import Cadence
 from lookup.model import CycleLabel, CycleOutcome, CycleReason, Ruling, Split, Unload
-from lookup.model.load import Load
 from lookup.simulation import run_policy
 from lookup.simulation.load import MIB, BundleTable
-from lookup.simulation.loop import FreshReports, reports_of
 from lookup_policies.default_split import DefaultSplit
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Random
 from tests.simulation.scenarios import scenario, trends
 
 _MODULAR = Path(__file__).parents[2] / "configs" / "brokers" / "modular.conf"
-_MINUTE_US = 60_000_000
-_BUNDLES = np.array([3])
-_PULSARS = Cadence()
 
 
 def test_owners_at_the_start_are_no_moves() -> None:
@@ -286,55 +279,6 @@ def test_equal_seeds_give_equal_runs() -> None:
 
     assert one.figures == same.figures or repr(one.figures) == repr(same.figures)
     assert one.figures.thrash != other.figures.thrash
-
-
-def _figures(usage: float) -> Load:
-    """Build what one broker of capacity 100 measures, 10 messages to the unit of load."""
-    load = np.array([usage * 100.0])
-    return Load(np.array([usage]), load, np.array([4]), [()], rates=load * 10.0)
-
-
-def _published(*usages: float, cadence: Cadence = _PULSARS) -> list[Load]:
-    """Show minute by minute what is seen of a broker without smoothing."""
-    one = scenario(reports="published", owners={}, brokers=[{"id": "b1", "capacity": 100.0}])
-    reports = reports_of(one, Policy("p", Random(), cadence=cadence), 0)
-    return [reports.shown(_figures(usage), _BUNDLES, minute * _MINUTE_US) for minute, usage in enumerate(usages)]
-
-
-def test_fresh_figures_are_smoothed_over_the_minutes() -> None:
-    """Half of the past and half of now; who was away begins anew."""
-    reports = FreshReports(1, 0.5)
-    seen = [reports.shown(_figures(usage), _BUNDLES, 0).usage[0] for usage in (0.4, 0.8, np.nan, 0.2)]
-
-    assert seen == pytest.approx([0.4, 0.6, np.nan, 0.2], nan_ok=True)
-
-
-def test_small_changes_are_not_published() -> None:
-    """Load and message rate stay as they were at 0.40 until they are off by more than a tenth."""
-    seen = _published(0.40, 0.43, 0.60)
-
-    assert [figures.usage[0] for figures in seen] == pytest.approx([0.40, 0.40, 0.60])
-    assert [figures.throughput[0] for figures in seen] == pytest.approx([40.0, 40.0, 60.0])
-    assert [float(figures.rates[0]) for figures in seen if figures.rates is not None] == pytest.approx(
-        [400.0, 400.0, 600.0]
-    )
-
-
-def test_how_small_and_how_long_is_the_policys_cadence() -> None:
-    """A change of seven percent is enough for one that says so, two minutes for another."""
-    told = _published(0.40, 0.43, cadence=Cadence(change_percent=5.0))
-    hurried = _published(*[0.40] * 2, *[0.41] * 2, cadence=Cadence(max_interval_ms=120_000, history=0.5))
-
-    assert told[1].usage[0] == pytest.approx(0.43)
-    assert [figures.usage[0] for figures in hurried] == pytest.approx([0.40, 0.40, 0.40, 0.41])
-
-
-def test_a_quarter_of_an_hour_is_long_enough() -> None:
-    """Then even a small change is published."""
-    seen = _published(0.40, *[0.43] * 17)
-
-    assert seen[15].usage[0] == pytest.approx(0.40)
-    assert seen[17].usage[0] == pytest.approx(0.43)
 
 
 def test_a_scenario_says_what_is_seen() -> None:

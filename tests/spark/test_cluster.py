@@ -107,41 +107,6 @@ def test_plugins_need_not_be_installed_on_workers(cluster: Standalone, sample: P
     _require_equal(cluster, sample, tmp_path, str(config), {"PYTHONPATH": str(installed)})
 
 
-_NOTEBOOK = """
-import sys
-from pyspark.sql import SparkSession
-from lookup import evaluate
-
-master, config, sample, *outputs = sys.argv[1:]
-spark = SparkSession.builder.master(master).getOrCreate()
-tables = {f"inputs.{name}": f"{sample}/{name}" for name in ("brokers", "loads", "bundles", "ownership")}
-for output in outputs:
-    evaluate(f"{sample}/lookups", settings=config, overrides=tables, output=output, workers=spark)
-spark.stop()
-"""
-
-
-def test_session_of_a_notebook_is_prepared(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
-    """A session that the caller has started gets the code and the checks as well, and may run again and again."""
-    config, outputs = tmp_path / "plugins.toml", [tmp_path / "one", tmp_path / "two"]
-    # Without the distribution, which is not installed here.
-    text = _PLUGINS.format(file=_ASSETS / "plain_policy.py")
-    config.write_text(text.replace("not-drained", "max-topics").replace("sticky-tenant", "random"))
-
-    done = subprocess.run(
-        [sys.executable, "-c", _NOTEBOOK, cluster.master, str(config), str(sample), *map(str, outputs)],
-        env=cluster.variables(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    here = lookup(*evaluation(sample, tmp_path / "here", str(config)), "--master", "none")
-    assert here.returncode in (0, 3, 4), here.stderr
-    assert [differences(tmp_path / "here", output) for output in outputs] == [[], []]
-
-
 def _submitted(cluster: Standalone, *words: str) -> subprocess.CompletedProcess[str]:
     """Run `spark-submit` with the main file of this package, as docs/cluster.md does."""
     return subprocess.run(
@@ -239,29 +204,6 @@ def test_ingest_and_explain_ask_workers_too(cluster: Standalone, sample: Path, t
         assert what in done.stderr
     assert not (tmp_path / "out").exists()
     assert not [*run.glob(".*")]
-
-
-def test_another_version_on_workers_is_named(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
-    """A worker with another version of a library that figures depend on is named, with both versions."""
-    wheels, before = tmp_path / "wheels", cluster.folder / "wheels"
-    shutil.copytree(before, wheels, symlinks=True)
-    (about,) = wheels.glob("numpy-*.dist-info")
-    version = about.name.split("-")[1].removesuffix(".dist")
-    about.unlink()
-    other = wheels / "numpy-1.0.dist-info"
-    other.mkdir()
-    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
-    program = tmp_path / "python"
-    program.write_text((cluster.folder / "python").read_text().replace(str(before), str(wheels)))
-    program.chmod(0o755)
-    variables = {**cluster.variables(), "PYSPARK_PYTHON": str(program)}
-
-    done = lookup(*evaluation(sample, tmp_path / "out"), "--master", cluster.master, variables=variables)
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f" numpy 1.0 instead of {version}" in done.stderr
-    assert "replaying" not in done.stderr
-    assert not (tmp_path / "out").exists()
 
 
 def test_python_that_workers_lack_is_named(cluster: Standalone, sample: Path, tmp_path: Path) -> None:

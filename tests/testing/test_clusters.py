@@ -66,19 +66,6 @@ def test_columns_cannot_be_written() -> None:
     )
 
 
-def test_an_empty_cluster_has_no_candidates() -> None:
-    """Without brokers the view is empty."""
-    assert len(candidates(cluster())) == 0
-
-
-def test_three_racks_are_labelled() -> None:
-    """Two brokers stand in each of three racks."""
-    view = three_racks(usage={"a1:8080": 0.5})
-
-    assert view.brokers.labels("rack").tolist() == ["a", "a", "b", "b", "c", "c"]
-    assert view.load.usage[0] == 0.5
-
-
 def test_candidates_are_the_registered_or_the_named() -> None:
     """Named ones keep the order they are named in."""
     view = cluster("b1", "b2", "b3", registered=["b3", "b1"])

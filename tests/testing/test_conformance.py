@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import lookup.testing
-from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import PulsarLookupError
 from lookup.model import (
     Broker,
@@ -31,12 +30,6 @@ from lookup.model import (
 )
 from lookup.testing import CHECKS, WORLDS, conformance, parametrize_with_policies, policy_of
 from lookup.testing.asking import to_toml
-from lookup_policies.hashing import Rendezvous
-from lookup_policies.round_robin import RoundRobin
-from lookup_policies.score_selectors import Best, Random
-from lookup_policies.scorers import Headroom
-from lookup_policies.wrappers import Explore
-from tests.engine.hashing import HashFilter, HashScorer, HashSelector, HashWrapper
 
 _NOTHING: frozenset[str] = frozenset()
 
@@ -301,46 +294,6 @@ def test_what_python_itself_refuses_fails_too(part: Any, check: str) -> None:
     """What cannot be pickled, and memory that JSON cannot hold, end the check with Python's own error."""
     with pytest.raises((TypeError, AttributeError, pickle.PicklingError), match=r"pickle|JSON"):
         getattr(conformance, f"check_{check}")(policy_of(part))
-
-
-@pytest.mark.parametrize(
-    ("part", "names"),
-    [
-        (HashSelector(), "'hash-selector'"),
-        (HashScorer(), "'hash-scorer'"),
-        (HashFilter(), "'hash-filter'"),
-        (Explore(child=HashSelector()), "'hash-selector'"),
-        (
-            Policy("p", HashWrapper(Rendezvous()), scorers=(WeightedScorer(HashScorer()),)),
-            "'hash-scorer', 'hash-wrapper'",
-        ),
-        (First(), "'sound'"),
-    ],
-    ids=repr,
-)
-def test_a_hash_without_the_salt_is_found(part: Any, names: str) -> None:
-    """The sentence names every part that ignores the salt, and says what to do."""
-    with pytest.raises(AssertionError, match=f"{names} separates equal brokers .*view.salt"):
-        conformance.check_salt_is_mixed_in(policy_of(part))
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        HashSelector(is_salted=True),
-        HashScorer(is_salted=True),
-        HashFilter(is_salted=True),
-        Explore(child=HashSelector(is_salted=True)),
-        Random(),
-        Best(),
-        Headroom(),
-        RoundRobin(),
-    ],
-    ids=repr,
-)
-def test_other_parts_need_no_salt(part: Any) -> None:
-    """Salted hashes, dice, scores and load pass, and so do turns, which go by place."""
-    conformance.check_salt_is_mixed_in(policy_of(part))
 
 
 @parametrize_with_policies([Base()])
