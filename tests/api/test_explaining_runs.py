@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from lookup.report.figures import read_run
 from lookup.report.past import name_of, recorded_table
 from lookup.settings.evaluation import EvaluationFile
 from tests.api.run_folders import evaluated, generated
-from tests.processes import output_of
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +38,6 @@ def run(tmp_path_factory: pytest.TempPathFactory, log: Path) -> Path:
 def _rows(run: Path, policy: str, table: str) -> list[Any]:
     past = read_run(str(run))
     return list(recorded_table(past, name_of(past, cluster=None, policy=policy, seed=None), table).to_pylist())
-
-
-def test_a_small_log_is_left_to_this_process(run: Path) -> None:
-    """By default the size of the run's log decides who replays it, as in `evaluate` and in commands."""
-    # In a process of its own: other tests may have left a session of Spark here, which would be used.
-    said = output_of(f"import lookup; lookup.explain_decision({str(run)!r}, 'east/stock/1/0', progress=print)")
-
-    assert " rows, fewer than 200,000: " in said.splitlines()[0]
 
 
 @pytest.mark.parametrize("policy", ["stock", "rack", "fewest"])
@@ -187,16 +177,3 @@ def test_a_folder_without_decisions_and_a_log_that_changed_are_named(run: Path, 
     (other / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"gone: inputs.lookups .*other"):
         lookup.explain_decision(other, "east/stock/1/0")
-
-
-def test_a_broker_that_came_back_is_known_by_the_time_it_was_away(run: Path) -> None:
-    """In some history of the policy that moves most; every return follows a loss by the same broker."""
-    bundles = {row["bundle"] for row in _rows(run, "rack", "owners")}
-    histories = [lookup.explain_owners(run, bundle=bundle, policy=["rack"])[0] for bundle in sorted(bundles)]
-    returned = [(history, step) for history in histories for step in history.returns]
-
-    assert returned
-    for history, step in returned:
-        left = step.from_us - (step.returned_after_us or 0)
-        lost = [replace(other, returned_after_us=None) for other in history.steps if other.to_us == left]
-        assert step.broker in {other.broker for other in lost}

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 
 from lookup.api.selection import select
-from lookup.errors import SettingsError
 from tests.replay.small import BROKER, write_table
 from tests.replay.worlds import START_US
-
-_AVG = "loadBalancerLoadPlacementStrategy=org.apache.pulsar.broker.loadbalance.impl.AvgShedder\n"
-_THRESHOLD = "loadBalancerLoadSheddingStrategy=org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder\n"
 
 
 def _evaluation(folder: Path, conf: str, *versions: str, **given: Any) -> dict[str, Any]:
@@ -60,15 +56,6 @@ def test_a_profile_may_name_the_release(tmp_path: Path) -> None:
     evaluation = _evaluation(tmp_path, "loadBalancerEnabled=true\n", brokers=brokers)
 
     assert select(evaluation, {}).settings.policies[0].release == "5.0"
-
-
-def test_a_file_is_refused_or_taken_as_the_brokers_release_has_it(tmp_path: Path) -> None:
-    """AvgShedder does not place for another shedder; 5.0 replaces it."""
-    chosen = select(_evaluation(tmp_path, _AVG + _THRESHOLD, "5.0.1"), {})
-
-    assert chosen.policies[0].selector.name == "least-long-term-message-rate"
-    with pytest.raises(SettingsError, match="does not go with ThresholdShedder"):
-        select(_evaluation(tmp_path, _AVG + _THRESHOLD, "4.2.4"), {})
 
 
 def test_namespaces_begin_with_the_bundles_of_the_file(tmp_path: Path) -> None:

@@ -17,13 +17,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lookup
-from lookup.api.given import given_tables
-from lookup.api.log_trials import LogTrials
 from lookup.errors import InputError, PulsarLookupError, SettingsError
 from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
-from lookup.settings.loader import load_tuning
 from tests.tuning.files import write_search_file
 
 _HOURS = 48
@@ -115,25 +112,6 @@ def test_a_cluster_that_begins_on_the_sealed_days_is_judged_too(log: Path, tmp_p
     shares = metrics[(metrics["metric"] == "answered_ratio") & (metrics["cluster"] == "west")]["value"]
     assert len(shares) > 0
     assert (shares > 0.9).all()
-
-
-def test_who_is_certainly_worse_than_another_goes_no_further(log: Path, tmp_path: Path) -> None:
-    """A placement by chance does: it names the one that beats it, and is in no later batch."""
-    vary = {**_WEIGHT, "selector": ["best", "random"]}
-    found = _tuned(_search(log, vary, candidates=16, replicates=4), tmp_path / "out")
-    batches = json.loads((Path(found.folder) / "search.json").read_text())["batches"]
-    beaten = {
-        row["candidate"]: (number, row["beaten_by"])
-        for number, batch in enumerate(batches)
-        for row in batch["rows"]
-        if row["beaten_by"] is not None
-    }
-
-    assert beaten
-    for candidate, (number, by) in beaten.items():
-        assert found.document()["candidates"][candidate]["beaten_by"] == by
-        later = [row["candidate"] for batch in batches[number + 1 :] for row in batch["rows"]]
-        assert candidate not in later
 
 
 def test_the_recommended_policy_can_be_pasted(found: Any, log: Path) -> None:
@@ -257,17 +235,6 @@ def test_without_sealed_days_nothing_is_recommended(log: Path, tmp_path: Path) -
     assert found.document()["finalists"]
 
 
-def test_moves_of_a_day_are_those_of_the_time_that_is_scored(log: Path, tmp_path: Path) -> None:
-    """A warm-up of half the log moves nothing that is counted."""
-    search = _search(log, {"grace_s": [0, 60]}, objectives=["answered_ratio"])
-    search["tune"]["evaluation"]["evaluation"]["warmup_s"] = _HOURS // 2 * 3600
-    file = load_tuning(search, {})
-    with given_tables({}) as given:
-        trials = LogTrials.of(file, given.select(file.tune.evaluation, {}, print), holdout=False)
-
-    assert trials.days(is_sealed=True) == pytest.approx(_HOURS / 48, rel=0.02)
-
-
 def test_totals_are_those_of_a_day_on_either_part_of_the_log(found: Any) -> None:
     """Moves of the sealed evaluation are those of all its hours; a ratio stays as it is."""
     first, last = (datetime.fromisoformat(found.document()[name]) for name in ("sealed_from", "last"))
@@ -344,23 +311,6 @@ def test_when_time_is_up_what_there_is_races(log: Path, tmp_path: Path) -> None:
 
     assert kinds[1e-6] == ["wide", "race"]
     assert "near" in kinds[60.0]
-
-
-def test_candidates_have_bundles_of_their_own(log: Path, tmp_path: Path) -> None:
-    """One bundle for each namespace is far from even, and each candidate that has more is nearer to it."""
-    search = _search(log, {"bundles": [1, 16, 64]}, objectives=["imbalance_max_mean"])
-    search["tune"]["evaluation"]["evaluation"]["default_bundles"] = 1
-
-    found = _tuned(search, tmp_path / "out")
-    _, *others = found.document()["candidates"]
-    uneven = {
-        one["changes"].get("bundles", 1): _row(found, one["candidate"], "search", "imbalance_max_mean")["value"]
-        for one in found.document()["candidates"]
-    }
-
-    assert sorted(uneven) == [1, 16, 64]
-    assert all(one["before"] == {"bundles": 1} for one in others)
-    assert uneven[64] < uneven[16] < uneven[1] - 0.1
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
+from lookup.engine.answers import checked_mask, checked_odds, checked_scores
 from lookup.errors import ContractError
 from lookup.model.broker import Broker, Candidates, Roster
-from tests.engine.parts import Score
 
 #: The first and the last of three brokers.
 TWO = Candidates(Roster([Broker("b1:1"), Broker("b2:1"), Broker("b3:1")]), np.array([0, 2]))
@@ -77,19 +76,3 @@ def test_masks_are_true_or_false(answers: Any, sentence: str) -> None:
     """The sentence names the filter and the answer that is neither."""
     with pytest.raises(ContractError, match=f"filter 'mine' {sentence}"):
         checked_mask("mine", answers, TWO)
-
-
-@pytest.mark.parametrize(
-    ("reads", "sentence"),
-    [
-        ("properties.rack", "declares reads = 'properties.rack'"),
-        (3, "declares reads = 3"),
-        ({"load"}, ".*'load'; did you mean 'view.load'?"),
-        ({"properties."}, ".*'properties.'; did you mean 'properties'?"),
-        ({"property.rack"}, ".*'property.rack'; did you mean"),
-    ],
-)
-def test_unknown_reads_are_refused(reads: Any, sentence: str) -> None:
-    """A part that declares what does not exist is told what does."""
-    with pytest.raises(ContractError, match=f"part 'score' {sentence}"):
-        checked_reads(Score(reads=reads))

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import pytest
 
-import lookup_policies
 from lookup.engine.build import ChildSlot, PartBuilder, build_policies, child_kinds, part_table, policy_table
 from lookup.engine.plugins import load_plugins, registry_of
 from lookup.engine.policy import Policy, WeightedScorer
@@ -18,7 +17,6 @@ from lookup.errors import SettingsError
 from lookup.hooks import Conf, Ge, Le, Selector
 from lookup.model import Candidates, ClusterView, LookupRequest
 from lookup.settings.policy import PartSpec, PolicySpec
-from lookup.testing.asking import to_toml
 from lookup_policies.broker_filters import LoadManagerClass, MaxTopics
 from lookup_policies.score_selectors import Best, Softmax
 from lookup_policies.scorers import Headroom, PropertyMatch
@@ -253,25 +251,6 @@ def test_children_are_told_from_parameters() -> None:
     assert child_kinds(Fallback) == {"children": ChildSlot("selectors", is_many=True)}
     assert child_kinds(Wide) == {"inner": ChildSlot("selectors")}
     assert child_kinds(Best) == {}
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        *(found() for found in (*lookup_policies.FILTERS, *lookup_policies.SCORERS, *lookup_policies.SELECTORS)),
-        PropertyMatch(keys={"rack": 0.5, "zone": 2.0}),
-        Explore(0.5, Fallback((Best(0.25), Explore(child=Softmax(3.0))))),
-    ],
-    ids=repr,
-)
-def test_a_part_written_as_toml_is_built_again(part: Any) -> None:
-    """A table, as text, read and built, is the part."""
-    kind = next(kind for kind in ("filters", "scorers", "selectors") if part.name in REGISTRY.classes[kind])
-    table = tomllib.loads(f"part = {to_toml(part_table(part))}")["part"]
-    builder = PartBuilder(REGISTRY)
-
-    assert builder.part(kind, PartSpec.model_validate(table), "here") == part
-    assert builder.problems == []
 
 
 def test_a_table_is_plain() -> None:

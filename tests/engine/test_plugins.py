@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 from pathlib import Path
 
 import pytest
 
-from lookup.engine.plugins import KINDS, Registry, load_plugins, registry_of
+from lookup.engine.plugins import KINDS, load_plugins, registry_of
 from lookup.errors import PluginError
 from lookup.hooks import specs
 from lookup_policies.score_selectors import Best
@@ -73,14 +72,6 @@ def test_a_file_enters_by_the_same_hooks() -> None:
 
     assert registry.find("scorers", "same-rack").__name__ == "SameRack"
     assert (registry.sources[-1].name, registry.sources[-1].origin) == ("plain_policy", str(path))
-
-
-def test_a_class_of_a_file_survives_pickle() -> None:
-    """Its module is known by a name made of the file's, so that Spark's workers find it."""
-    found = load_plugins([ASSETS / "plain_policy.py"]).find("scorers", "same-rack")
-
-    assert found.__module__ == "lookup_plugin_plain_policy"
-    assert pickle.loads(pickle.dumps(found(elsewhere=0.5))) == found(elsewhere=0.5)
 
 
 def test_an_unknown_name_is_answered_with_the_closest_one() -> None:
@@ -270,8 +261,3 @@ def test_a_registry_of_classes_keeps_the_same_rules() -> None:
         registry_of({"scorers": [Headroom, Headroom]})
     with pytest.raises(PluginError, match=r"Headroom.* has no `odds`"):
         registry_of({"selectors": [Headroom]})
-
-
-def test_an_empty_registry_knows_nothing() -> None:
-    """A registry is plain data."""
-    assert Registry({"scorers": {}}).sources == ()

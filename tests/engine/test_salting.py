@@ -152,14 +152,3 @@ def test_policies_are_told_apart() -> None:
     ]
 
     assert unsalted_parts(policies, REQUESTS, BROKERS, Topology()) == {"b": ("hash-selector",), "d": ("hash-selector",)}
-
-
-def test_requests_spread_over_bundles_and_properties() -> None:
-    """64 clients ask for 64 topics, in bundles from all over the list, with every set of properties in turn."""
-    bundles = [f"t/n{number}/0x00000000_0xffffffff" for number in range(1000)]
-    requests = probe_requests(bundles, [{"rack": "a"}, {"rack": "b"}, {}])
-
-    assert len({request.topic for request in requests}) == len({request.client for request in requests}) == 64
-    assert max(bundles.index(request.bundle) for request in requests) > 900
-    assert {request.property_of("rack") for request in requests} == {"a", "b", None}
-    assert all(str(request.topic).startswith(f"persistent://{request.namespace}/") for request in requests)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from lookup.errors import InputError
-from lookup.logs.rows import Checks, LogBatch, flags, sequence, text_column, texts_of
+from lookup.logs.rows import Checks, LogBatch, sequence, texts_of
 from tests.replay.worlds import MICRO
 
 
@@ -15,27 +14,11 @@ def _batch(**columns: pa.Array) -> LogBatch:
     return LogBatch(pa.RecordBatch.from_pydict(columns), "file", 10, None)
 
 
-def test_rows_without_number_come_before_all_others() -> None:
-    """A missing `seq` sorts first, alike where some rows of a batch have one and where none has."""
-    some = sequence(_batch(seq=pa.array([-5, None]))).tolist()
-    none = sequence(_batch(seq=pa.array([None, None], pa.int64()))).tolist()
-    absent = sequence(_batch(ts=pa.array([1, 2]))).tolist()
-
-    assert some[1] < some[0] == -5
-    assert {*none, *absent} == {some[1]}
-
-
 def test_a_number_beyond_64_bits_is_one_sentence() -> None:
     """Unsigned numbers are as good as others, as long as they fit; the sentence names the file and the number."""
     assert sequence(_batch(seq=pa.array([7, 2**63 - 1], pa.uint64()))).tolist() == [7, 2**63 - 1]
     with pytest.raises(InputError, match=r"^file: column 'seq' .* 9223372036854775808"):
         sequence(_batch(seq=pa.array([2**63], pa.uint64())))
-
-
-def test_absent_truths_are_false() -> None:
-    """A flag that is null or has no column is not set."""
-    assert flags(_batch(read_only=pa.array([True, None])).rows, "read_only").tolist() == [True, False]
-    assert flags(_batch(ts=pa.array([1])).rows, "read_only").tolist() == [False]
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -76,23 +59,3 @@ def test_bytes_that_are_no_utf_8_are_latin_1() -> None:
     texts = pa.StringArray.from_buffers(3, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0])
 
     assert texts_of(texts) == ["aÿ", None, "b"]
-
-
-def test_a_column_of_nothing_is_no_column() -> None:
-    """Texts that are all null are as absent as a column that is not there."""
-    rows = _batch(broker=pa.array([None], pa.string()), topic=pa.array(["t"])).rows
-
-    assert text_column(rows, "broker") is None
-    assert text_column(rows, "client") is None
-    assert text_column(rows, "topic") is not None
-
-
-def test_rows_of_several_codes_are_divided_in_their_order() -> None:
-    """They keep the numbers they have in their source."""
-    batch = LogBatch(pa.record_batch({"topic": ["a", "b", "c", "d"]}), "log", 10, None)
-    divided = [
-        (code, rows.rows.column("topic").to_pylist(), rows.line_numbers.tolist())
-        for code, rows in batch.divided(np.array([1, -1, 1, 0]))
-    ]
-
-    assert divided == [(-1, ["b"], [12]), (0, ["d"], [14]), (1, ["a", "c"], [11, 13])]

@@ -92,18 +92,6 @@ def test_a_version_that_cannot_be_read_keeps_everybody(versions: tuple[str | Non
     assert _kept(*versions) == expected
 
 
-def test_nothing_happens_by_default() -> None:
-    """Without `prefer_later` every version is kept."""
-    assert _kept("2.10.0", "2.10.1", prefer_later=False) == {0, 1}
-
-
-def test_only_the_candidates_are_compared() -> None:
-    """A later version that another filter has dropped does not count."""
-    view = cluster(*(labelled(f"b{place}", broker_version=f"3.0.{place}") for place in range(3)))
-
-    assert kept(Version(True), request(), view, "b0", "b1") == {"b1"}
-
-
 @given(st.lists(st.tuples(*[st.integers(0, 12)] * 3), min_size=1, max_size=6))
 def test_numbers_are_compared_as_numbers(versions: list[tuple[int, int, int]]) -> None:
     """Releases sort like the tuples of their numbers."""

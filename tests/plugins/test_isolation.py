@@ -159,25 +159,3 @@ def test_the_detail_counts() -> None:
     view = _grouped({"b1": 2, "b2": 0})
 
     assert "owns 2 bundles of group billing" in AntiAffinity().detail(request(), view.brokers[0], view)
-
-
-@pytest.mark.parametrize(
-    ("owned", "expected"),
-    [
-        ({}, True),
-        ({"b1": 2, "b2": 1}, True),
-        ({"b1": 1}, True),
-        ({"b1": 1, "b2": 1}, False),
-        ({"b1": 1, "b2": 2}, True),
-    ],
-    ids=["nothing-owned", "owner-has-more", "somebody-has-none", "all-alike", "not-all-alike"],
-)
-def test_a_bundle_stays_only_where_everybody_owns_as_many(owned: dict[str, int], expected: bool) -> None:
-    """The modular manager's question before it unloads a bundle of a group."""
-    bundles = {f"t/ns/{broker}{place}": broker for broker, count in owned.items() for place in range(count)}
-    namespaces = NamespacePolicies(anti_affinity_group={"t/ns": "g"})
-    view = cluster("b1", "b2", owned=bundles, namespaces=namespaces)
-    asked, owner = engine_request("t/ns/0x00000000_0xffffffff"), candidates(view, "b1")[0]
-
-    assert AntiAffinity().should_unload(asked, owner, candidates(view), view) is expected
-    assert AntiAffinity().should_unload(engine_request("t/free/0x0_0x1"), owner, candidates(view), view)

@@ -15,7 +15,6 @@ from lookup.model import (
     CycleOutcome,
     CycleReason,
     IsolationPolicy,
-    LoadStats,
     NamespacePolicies,
     Probe,
     Reason,
@@ -80,14 +79,6 @@ def test_the_fullest_gives_the_emptiest_half_of_their_difference() -> None:
 
 
 SWAPPED: Loads = {"full": {"f1": 50.0, "f2": 50.0}, "less": {"l1": 24.0, "l2": 24.0}}
-
-
-def test_a_bundle_that_is_too_large_is_swapped() -> None:
-    """50 for 24 leaves 74 and 74; with debug the model knows it, as Pulsar's tests have it."""
-    accepted, outcome = _cycle(_view(SWAPPED), Transfer(hit_count=0, debug=True))
-
-    assert accepted == [("f1", "full", "less"), ("l1", "less", "full")]
-    assert outcome.modelled_deviation == pytest.approx(0.0, abs=1e-6)
 
 
 def test_without_debug_what_comes_back_is_forgotten() -> None:
@@ -260,23 +251,6 @@ def test_bundles_with_policies_stay_unless_they_may_be_shed(
     )
 
     assert bool(_cycle(view, replace(AT_ONCE, shed_with_policies=shed_with_policies))[0]) is moves
-
-
-def test_only_the_largest_bundles_are_reported() -> None:
-    """Of these the smallest goes first."""
-    loads = {"full": {f"f{place}": float(place) for place in range(1, 7)}, "none": {}}
-    view = _view(loads, usage={"full": 0.9, "none": 0.0})
-
-    assert _cycle(view, replace(AT_ONCE, top_bundles=3))[0] == [("f4", "full", "none"), ("f5", "full", "none")]
-
-
-def test_the_order_of_the_load_store_is_that_of_the_sums() -> None:
-    """As Pulsar's tests have it."""
-    usage = {"broker1": 0.02, "broker2": 0.04, "broker3": 0.06, "broker4": 0.8, "broker5": 0.9}
-    view = loading(_view({broker: {} for broker in usage}, usage=usage), store_order=[3, 0, 1, 4, 2])
-
-    assert _cycle(view)[1].average == 0.36400000000000005
-    assert _cycle(view)[1].average == LoadStats.of([0.8, 0.02, 0.04, 0.9, 0.06]).average
 
 
 def test_a_cycle_says_how_many_were_over_and_by_how_much() -> None:

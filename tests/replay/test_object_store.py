@@ -13,12 +13,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lookup import evaluate
 from lookup.collect.folder import RecordFolder
 from lookup.collect.observing import Observer
 from lookup.errors import InputError
 from lookup.logs import sources
-from lookup.logs.outputs import draft
 from lookup.logs.sources import UNFINISHED, list_log
 from tests.collect.session import records, taken
 from tests.processes import awaited
@@ -191,25 +189,6 @@ def test_run_that_was_killed_is_not_read(store: ObjectStore, stored: str) -> Non
     assert lookup("report", output).returncode == 0
 
 
-def test_table_that_is_being_written_is_refused(store: ObjectStore, stored: str) -> None:
-    """And is gone if its writer fails."""
-    output = f"s3://{BUCKET}/half"
-    first = store.system.open_input_file(f"{BUCKET}/sample/brokers/part-00000.parquet").read()
-
-    def write() -> None:
-        with draft(output, ["lookups"], force=False) as target:
-            target.write("brokers/part-00000.parquet", first)
-            with pytest.raises(InputError, match="is being written"):
-                list_log(f"{output}/brokers", "brokers")
-            target.write("lookups/part-00000.parquet", first)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        write()
-
-    assert store.names("half") == ["brokers/part-00000.parquet"]
-
-
 def test_record_goes_on_in_a_store(store: ObjectStore) -> None:
     """`lookup collect` finds what it ended with; a second process that would write the same file is refused."""
     observer = taken(Observer("east"), list(records()))
@@ -231,22 +210,6 @@ def test_record_goes_on_in_a_store(store: ObjectStore) -> None:
         for table in ("brokers", "ownership")
     }
     assert written == {table: expected[table] for table in written}
-
-
-def test_evaluation_of_a_program_is_written_to_a_store(store: ObjectStore, stored: str) -> None:
-    """Its tables are read from there."""
-    tables = {f"inputs.{name}": f"{stored}/{name}" for name in _TABLES}
-    run = evaluate(settings=ROOT / "configs" / "evaluation.toml", overrides=tables | {"evaluation.seeds": 2})
-    run.write(f"s3://{BUCKET}/runs/copied")
-
-    there = evaluate(
-        settings=ROOT / "configs" / "evaluation.toml",
-        overrides=tables | {"evaluation.seeds": 2},
-        output=f"s3://{BUCKET}/runs/direct",
-    )
-
-    assert store.names("runs/copied") == store.names("runs/direct")
-    assert there.decisions.equals(run.decisions)
 
 
 @pytest.mark.parametrize(

@@ -90,13 +90,6 @@ def test_times_that_do_not_fit_are_a_finding(brokers: list[dict[str, Any]], says
     assert [part in sentence for part, sentence in zip(says, found, strict=True)] == [True] * len(says)
 
 
-def test_a_finding_can_be_accepted(tmp_path: Path) -> None:
-    """A cluster may really have been down."""
-    _log(tmp_path)
-
-    assert _found(tmp_path, brokers=[_LATE], lint={"accept": ["broker-times"]}) == []
-
-
 @pytest.mark.parametrize("has_table", [False, True])
 def test_a_part_of_a_log_is_held_against_the_brokers_of_every_cluster(tmp_path: Path, *, has_table: bool) -> None:
     """Before anything of the log is read, when its clusters are not known."""

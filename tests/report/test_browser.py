@@ -12,14 +12,12 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lookup.report.blocks import Section, Table
-from lookup.report.charts import Box
 from lookup.report.figures import read_run
 from lookup.report.html import html_page
 from lookup.report.page import html_report
@@ -258,27 +256,6 @@ def test_values_are_seen_on_a_phone(watched: _Watched) -> None:
     assert name["x"] >= 0
     assert name["width"] < 160
     assert sum(name["x"] + name["width"] <= box["x"] and box["x"] + box["width"] <= 390 for box in values) >= 1
-
-
-def test_names_of_many_points_do_not_overlap(browser: Any, tmp_path: Path) -> None:
-    """Of thirty policies some have no name in the chart; the others' are apart, and each point can be seen."""
-    folder = broad(tmp_path / "run", policies=30, clusters=1, hours=4)
-    (folder / "report.html").write_text(html_report(read_run(str(folder))), encoding="utf-8")
-    watched = _Watched(browser, folder / "report.html")
-    boxes = "all => all.map(one => one.getBoundingClientRect()).map(r => [r.left, r.top, r.right, r.bottom])"
-    chart = watched.page.locator("#trade-chart svg .mark-group.role-frame")
-    texts = chart.locator("g.mark-text text", has_text="policy-")
-    names, places = texts.all_text_contents(), texts.evaluate_all(boxes)
-    points = chart.locator("g.mark-symbol.role-mark path").evaluate_all(boxes)
-    watched.close()
-
-    # Each name is drawn twice, once as its own rim.
-    named = {name: Box(*place) for name, place in zip(names, places, strict=True)}
-    assert "policy-00" in named
-    assert len(named) > 4
-    assert not [pair for pair in combinations(named, 2) if named[pair[0]].meets(named[pair[1]])]
-    assert len(points) == 30
-    assert min(right - left for left, _, right, _ in points) >= 10
 
 
 def test_fields_above_columns_narrow_a_table(browser: Any, tmp_path: Path) -> None:

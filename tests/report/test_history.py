@@ -89,13 +89,6 @@ def test_another_replicate_is_not_drawn(tmp_path: Path) -> None:
     assert _history(tmp_path).brokers == ("a",)
 
 
-def test_a_folder_without_tables_has_no_history(tmp_path: Path) -> None:
-    """A run of an earlier version is no mistake."""
-    assert read_history(str(tmp_path), policies=["stock"], seed=1, cell_us=CELL_US, most=10) is None
-    assert read_flows(str(tmp_path), seeds=1, most=3) == {}
-    assert read_rejections(str(tmp_path), seeds=1) == {}
-
-
 def test_flows_are_means_and_the_small_ones_are_one_row(tmp_path: Path) -> None:
     """Places come in order of their lookups, and what was not answered stands last."""
     for seed in (1, 2):

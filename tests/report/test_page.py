@@ -204,14 +204,6 @@ def test_every_figure_is_that_of_the_summary(folder: Path, page: _Page, table: s
     assert shown == wanted
 
 
-def test_the_first_table_has_ten_figures_of_these(page: _Page) -> None:
-    """As they are in the whole table."""
-    first, every = page.tables["figures-first-all"].rows, page.tables["figures-every-all"].rows
-
-    assert len(first) <= 11
-    assert all(row in every for row in first)
-
-
 def test_every_figure_of_a_card_is_that_of_the_summary(folder: Path, page: _Page) -> None:
     """Both values, the change and its interval are rounded from it; they stand on the page as they are."""
     results, text, rows = read_run(str(folder)).results, " ".join(page.texts), _rows(folder, scope="all clusters")
@@ -301,11 +293,6 @@ def test_every_part_shown_is_one_of_the_summary(folder: Path, page: _Page) -> No
         assert [before, after] == [value_text(row.value, unit) for row in (first, second)]
         assert change == signed_text(second.value - first.value, unit)
         assert second.value < first.value
-
-
-def test_ids_are_unique(page: _Page) -> None:
-    """Links and labels mean one element each."""
-    assert len(page.ids) == len(set(page.ids))
 
 
 def test_figures_and_words_are_explained(folder: Path, page: _Page) -> None:

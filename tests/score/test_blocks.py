@@ -121,11 +121,6 @@ class TestLength:
 
         assert block_length(series, 1) == (length, is_short)
 
-    def test_a_constant_series_asks_for_nothing(self) -> None:
-        """It has neither correlations nor waves."""
-        assert block_length(np.full(60, 3.0), 1) == (10, False)
-        assert block_length(np.zeros(60), 1) == (10, False)
-
     @pytest.mark.parametrize(("least", "expected"), [(1, 10), (10, 10), (11, 11), (20, 20), (30, 30), (60, 60)])
     def test_it_is_no_less_than_configured(self, least: int, expected: int) -> None:
         """Even if fewer than three blocks remain then."""
@@ -166,15 +161,6 @@ class TestLength:
 
 class TestSums:
     """Sums of neighbours, from every cell on."""
-
-    def test_they_go_round_the_end(self) -> None:
-        """The last blocks take in the first cells, in every replicate."""
-        parts = np.array([[1.0, 2.0, 4.0, 8.0], [1.0, 0.0, 0.0, 5.0]])
-
-        assert in_blocks(parts, 1).tolist() == parts.tolist()
-        assert in_blocks(parts, 2).tolist() == [[3, 6, 12, 9], [1, 0, 5, 6]]
-        assert in_blocks(parts, 3).tolist() == [[7, 14, 13, 11], [1, 5, 6, 6]]
-        assert in_blocks(parts, 4).tolist() == [[15] * 4, [6] * 4]
 
     @given(SERIES, st.data())
     def test_every_cell_is_in_as_many_blocks(self, series: np.ndarray, data: st.DataObject) -> None:

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from lookup.hooks import Question
-from lookup.model.evidence import effective
 from lookup.score.luck import Spread, spread
 from lookup.score.units import Sample, Stratum, minus, sample
 from tests.score.cases import layout, moves, series, sums
@@ -44,10 +43,6 @@ class TestInterplay:
         whole = spread(of_demand([[4, -4], [2, -2]]))
 
         assert whole.variances["demand"] == pytest.approx(2 * 2 * (9 - 1))
-
-    def test_nothing_else_is_nothing_over_units(self) -> None:
-        """A table of pure interplay leaves no variance over units, and none below zero."""
-        assert spread(of_demand([[1, -1], [-1, 1]])).variances["demand"] == 0.0
 
     def test_nothing_is_left_on_average(self) -> None:
         """Over worlds with unit effects of variance 1 beside an interplay of variance 4 the 1 alone remains."""
@@ -91,10 +86,6 @@ class TestPlacement:
     def test_units_that_do_not_differ_between_replicates_add_nothing(self) -> None:
         """A policy whose replicates are the same has no luck of the placement."""
         assert spread(of_demand([[3, -1, -2]] * 4)).variances["placement"] == pytest.approx(0.0)
-
-    def test_one_replicate_has_none(self) -> None:
-        """There is nothing to see of it."""
-        assert spread(of_demand([[3, -1, -2]])).variances["placement"] == 0.0
 
 
 class TestQuestion:
@@ -159,13 +150,6 @@ class TestSpread:
         parts = [[1, -2, 1, -1, 2, -2, 1]]
 
         assert spread(of_demand(parts, [1000, 1, 1, 1, 1, 1, 1], block=1)).freedom == pytest.approx(7 / 2 - 1)
-
-    @pytest.mark.parametrize(
-        ("weights", "expected"), [([2, 2, 2], 3.0), ([6, 1, 1, 1, 1], 100 / 40), ([4, 0, 0], 1.0), ([0, 0], 0.0)]
-    )
-    def test_so_many_units_of_equal_weight(self, weights: list[float], expected: float) -> None:
-        """Kish's number: the square of the sum over the sum of the squares, none of nothing."""
-        assert effective(np.array(weights, dtype=np.float64)) == pytest.approx(expected)
 
     @pytest.mark.parametrize(("replicates", "least"), [(1, 0.0), (2, 1 / 8), (3, 1 / 32), (5, 1 / 512)])
     def test_so_many_replicates_carry_no_smaller_probability(self, replicates: int, least: float) -> None:

@@ -25,11 +25,6 @@ def test_the_default_is_a_short_list() -> None:
     assert default_primary(("rack", "zone"))[1:3] == ("match_ratio:rack", "match_ratio:zone")
 
 
-def test_the_default_names_metrics_there_are() -> None:
-    """Each has a direction."""
-    check_rules(VerdictSection(primary=default_primary(("rack",))), METRICS)
-
-
 @pytest.mark.parametrize(
     ("named", "name", "expected"),
     [
@@ -160,10 +155,6 @@ class TestMeasured:
 
 class TestNames:
     """Names in the settings are checked."""
-
-    def test_known_names_pass(self) -> None:
-        """With keys and without."""
-        check_rules(VerdictSection(primary=("moves", "match_ratio:rack"), margins={"moves:shed": 0.1}), METRICS)
 
     def test_unknown_names_are_refused_together(self) -> None:
         """Each with what was probably meant."""

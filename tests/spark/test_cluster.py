@@ -61,11 +61,6 @@ def _require_equal(
     assert differences(folder / "here", folder / "there") == []
 
 
-def test_demo_is_that_of_this_machine(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
-    """The shipped policies give the same bytes on workers that have neither the package nor the policies."""
-    _require_equal(cluster, sample, tmp_path, "configs/evaluation.toml")
-
-
 def test_sixteen_policies_are_those_of_this_machine(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
     """So do sixteen, whose parts keep memory, explore and shed."""
     config = tmp_path / "sixteen.toml"

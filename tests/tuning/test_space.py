@@ -58,18 +58,6 @@ def test_a_long_list_gives_as_many_points_as_are_asked_for() -> None:
     assert len(list(spread(space_of({"shedder.threshold": values}), 30))) == 30
 
 
-def test_the_same_space_has_the_same_points() -> None:
-    """Nothing is drawn."""
-    assert list(spread(space_of(_THRESHOLD), 9)) == list(spread(space_of(_THRESHOLD), 9))
-
-
-def test_numbers_are_short() -> None:
-    """Three digits are enough for what people paste."""
-    points = spread(space_of(_THRESHOLD), 31)
-
-    assert all(len(str(point.changes["shedder.threshold"]).lstrip("0.")) <= 3 for point in points)
-
-
 @pytest.mark.parametrize(("low", "high"), [(1.001, 1.009), (1.0, 1.01), (9.9, 9.99)])
 def test_narrow_ranges_have_as_many_values_as_wide_ones(low: float, high: float) -> None:
     """Numbers far from 0 have the digits that it takes."""

@@ -30,13 +30,6 @@ def test_same_seed_same_files(sample: Path, tmp_path: Path) -> None:
     assert [(again / name).read_bytes() == (sample / name).read_bytes() for name in names] == [True] * len(names)
 
 
-def test_other_seed_other_log(lookups: pd.DataFrame, tmp_path: Path) -> None:
-    """Another seed gives other lookups."""
-    other = read(generate(replace(SMALL, seed=2), tmp_path / "other").output, "lookups")
-
-    assert not lookups["topic"].equals(other["topic"])
-
-
 def test_file_size_does_not_matter(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are the same whatever the size of the files."""
     monkeypatch.setattr(module, "ROWS_PER_FILE", 2_000)
@@ -71,14 +64,6 @@ def test_a_file_of_lookups_has_one_cluster_and_day(tmp_path: Path) -> None:
 def test_other_programs_read_what_was_written(elsewhere: Elsewhere, sample: Path, name: str) -> None:
     """Every row with every column, by what a newcomer types first."""
     assert elsewhere(sample / name, CANONICAL[name]) == written(sample / name, CANONICAL[name])
-
-
-def test_report_counts_what_was_written(tmp_path: Path) -> None:
-    """The report's rows are the tables' rows, and LOOKUPS has as many as were asked for."""
-    report = generate(SMALL, tmp_path / "log")
-
-    assert report.rows == {name: len(read(report.output, name)) for name in TABLES}
-    assert report.rows["lookups"] == SMALL.lookups
 
 
 # Nothing half-written, nothing overwritten by accident

@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -188,16 +187,6 @@ def _replayed(ownership: pd.DataFrame, brokers: pd.DataFrame, rows: pd.DataFrame
 
 
 # Odds: those that are written down are those that were rolled
-
-
-def test_uniform_odds_are_true(tmp_path: Path) -> None:
-    """Under `random` every assignment says 1/n, and every broker got about that share."""
-    made = _assignments(generate(MANY_ASSIGNMENTS, tmp_path / "log").output)
-    share = made["broker"].value_counts(normalize=True)
-
-    assert len(made) > 5_000
-    assert made["propensity"].to_numpy() == pytest.approx(1 / 6)
-    assert share.to_numpy() == pytest.approx(1 / 6, abs=4 * np.sqrt(1 / 6 * 5 / 6 / len(made)))
 
 
 def test_odds_of_single_brokers_are_true(tmp_path: Path) -> None:
