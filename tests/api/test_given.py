@@ -18,7 +18,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lookup
-from lookup.api.given import given_tables
 from lookup.errors import InputError, PulsarLookupError, SettingsError
 from lookup.logs.jobs import InProcess
 
@@ -232,12 +231,3 @@ def test_a_run_says_that_it_had_frames(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^loads: .*a frame"):
         lookup.confirm(run, **{**frames, "loads": None}, **given)
     assert lookup.confirm(run, **frames, **given)[0].results.inputs.lookups == 100
-
-
-def test_files_of_frames_are_gone_after_the_call() -> None:
-    """They may be large."""
-    with given_tables({"loads": tables()["loads"]}) as given:
-        (path,) = given.files
-        assert Path(path).exists()
-
-    assert not Path(path).exists()

@@ -70,12 +70,6 @@ def test_a_metric_varies_with_its_rows_and_the_placement(resample: str, expected
     assert luck_of(Demanding(resample=resample)) == ("demand",)
 
 
-@pytest.mark.parametrize("answer", [(None,), ["a", "b"], (), {"a": 1}, (key for key in "ab")])
-def test_keys_are_texts_or_none(answer: Any) -> None:
-    """In any sequence, or what can be gone through."""
-    assert set(keys_of(Told(answer), [BATCH])) <= {None, "a", "b"}
-
-
 @pytest.mark.parametrize(
     ("answer", "shown"),
     [

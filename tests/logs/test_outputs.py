@@ -12,7 +12,7 @@ from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
 from lookup.logs import outputs, sources
-from lookup.logs.outputs import create_file, draft, named_refusals, relation, require_free, write_beside
+from lookup.logs.outputs import draft, named_refusals, relation, require_free
 from lookup.logs.sources import list_log
 
 _DISK = arrow_fs.LocalFileSystem()
@@ -155,16 +155,6 @@ def test_a_failure_removes_the_draft(tmp_path: Path, error: type[BaseException])
     assert _files(tmp_path) == {"o/report.md": "old"}
 
 
-def test_an_empty_folder_is_used(tmp_path: Path) -> None:
-    """An empty folder needs no force; a trailing slash makes no difference."""
-    (tmp_path / "o").mkdir()
-
-    with draft(f"{tmp_path}/o/", NAMES, force=False) as target:
-        target.write("report.md", b"new")
-
-    assert _files(tmp_path) == {"o/report.md": "new"}
-
-
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make `store://` a file system that says of itself that it has no folders; return the folder behind it.
@@ -218,23 +208,6 @@ def test_table_in_a_store_that_is_unfinished_is_refused(store: Path) -> None:
             list_log(table, "ownership")
     with pytest.raises(InputError, match="holds no Parquet file"):
         list_log("store://bucket", "ownership")
-
-
-def test_one_more_file(tmp_path: Path) -> None:
-    """A file can be added to a finished output, replacing one of its name."""
-    (tmp_path / "manifest.json").write_text("old")
-
-    write_beside(str(tmp_path), "manifest.json", b"new")
-
-    assert _files(tmp_path) == {"manifest.json": "new"}
-
-
-def test_a_file_is_created_with_the_folders_above_it(tmp_path: Path) -> None:
-    """Tasks write into folders that no task has made before."""
-    with create_file(f"{tmp_path}/a/b/c.bin") as sink:
-        sink.write(b"new")
-
-    assert _files(tmp_path) == {"a/b/c.bin": "new"}
 
 
 @pytest.mark.parametrize(("output", "exists", "named"), [("o", False, ".o."), ("o/", True, ".o.")])

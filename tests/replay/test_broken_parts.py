@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lookup.errors import ContractError, PluginError, PolicyError, PulsarLookupError
-from lookup.logs.jobs import InProcess
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.small import evaluation_in, write_log
@@ -128,31 +127,6 @@ def test_a_metric_that_fails_on_a_worker_is_one_sentence(spark: SparkSession, tm
 
     with pytest.raises(PluginError, match=r"^metric 'a_broken_ratio' .* \(metric\.py, line 19\)$"):
         replay(spark, settings, str(tmp_path / "output"))
-
-
-@pytest.mark.parametrize(
-    ("bodies", "sentence"),
-    [
-        ({"keys": "raise SystemExit(0)"}, r"raised SystemExit: 0 \(metric\.py, line 16\)$"),
-        ({"keys": "return 'abc'"}, "answered 'abc' for its keys; "),
-        ({"accumulate": "raise ZeroDivisionError('by nothing')"}, r"ZeroDivisionError: by nothing \(metric\.py, l"),
-        ({"accumulate": "return np.ones(3)"}, r"float64 of shape \(3,\) for its sums"),
-        ({"accumulate": "return np.full((len(batch.bundles), 1), np.inf)"}, "the sum inf in row 0"),
-        ({"accumulate": "batch.served.lookups[:] = 0"}, r"destination is read-only \(metric"),
-        ({"accumulate": "batch.logged.fill(9)"}, "destination is read-only"),
-        ({"accumulate": "batch.cells.served.sort()"}, "array is read-only"),
-        ({"accumulate": "batch.clients[0].properties['rack'] = 'b'"}, "TypeError: 'mappingproxy' object"),
-        ({"accumulate": "batch.brokers.labels('rack')[0] = 'b'"}, "destination is read"),
-    ],
-)
-def test_a_metric_that_breaks_its_protocol_is_one_sentence(
-    tmp_path: Path, bodies: dict[str, str], sentence: str
-) -> None:
-    """It can neither answer what does not add up nor change what the next metric sees."""
-    settings = _measured(tmp_path, **bodies)
-
-    with pytest.raises(PluginError, match=f"^metric 'a_broken_ratio' .*{sentence}"):
-        replay(InProcess(), settings, str(tmp_path / "output"))
 
 
 @pytest.mark.spark

@@ -52,16 +52,6 @@ def test_an_empty_text_is_none(tmp_path: Path, name: str) -> None:
     assert shares[0][-1]["demand"] == 3
 
 
-def test_labels_of_the_first_rule_fill_what_the_client_did_not_send(tmp_path: Path) -> None:
-    """Of several rules that match the first counts, and what was logged wins."""
-    rules = (ClientRule(None, "w*", {"rack": "x", "zone": "z"}), ClientRule(None, "*", {"rack": "y"}))
-    coder = _coder(tmp_path, _plan(rules=rules))
-    coder.add(_batch(client=["web", "app", "web", None], properties=["{}", "{}", '{"rack":"own"}', "{}"]))
-
-    texts = [text for text in coder.finish().properties if text is not None]
-    assert sorted(texts) == ['{"rack":"own","zone":"z"}', '{"rack":"x","zone":"z"}', '{"rack":"y"}', "{}"]
-
-
 def test_rules_meet_rows_that_cannot_be_used_and_batches_without_rows(tmp_path: Path) -> None:
     """No rule labels a row whose properties are no JSON: it is refused; a batch may be empty."""
     coder = _coder(tmp_path, _plan(rules=(ClientRule(None, "*", {"rack": "x"}),)))

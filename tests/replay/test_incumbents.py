@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from lookup.logs.generator.generate import GenerateSettings, generate
@@ -87,20 +86,6 @@ def test_weights_that_cannot_act_are_said_before_a_run(tmp_path: Path, sample: P
     assert [warning.partition(":")[0] for warning in warned if "weights of resources cannot act" in warning] == [
         "each of the policies today, own"
     ]
-
-
-def test_every_cycle_is_a_row(tmp_path: Path, sample: Path) -> None:
-    """As many as the report counts, each with what the shedder said; what was accepted moved."""
-    outcome, _ = _replayed(tmp_path, sample, "ThresholdShedder", bytes_per_weight=1e9)
-    (file,) = (tmp_path / "output-1" / "cycles").iterdir()
-    rows = pq.read_table(file).to_pylist()
-    owners = pq.read_table(next((tmp_path / "output-1" / "owners").iterdir())).column("ended_by").to_pylist()
-    cycles = outcome.inputs.cycles
-
-    assert len(rows) == cycles["today"].cycles
-    assert sum(row["accepted"] for row in rows) == cycles["today"].accepted == owners.count("shed")
-    assert {row["role"] for row in rows} == {"shedder"}
-    assert max(row["excess"] or 0.0 for row in rows) == max(cycles["today"].excess.values())
 
 
 def test_a_policy_that_needs_no_bytes_is_untouched_by_them(tmp_path: Path, sample: Path) -> None:

@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lookup.model import RESOURCES, BundleLoad
+from lookup.model import BundleLoad
 from lookup.model.load import Load
 from lookup.replay.atoms import BundleMap
-from lookup.replay.days import SliceRows
-from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, ReportedLoads
+from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from tests.replay.plans import NOON, WHOLE, lookup, planned
-
-
-def test_what_is_reported_takes_the_place_of_what_is_measured() -> None:
-    """Topics of the log stand in where nobody reports any, resources are a table, the rest is unknown."""
-    measured = replace(Load.unknown(2, np.array([8, 9])), demand={"rack": {"a": 1.0}})
-    least: dict[str, Any] = {"ts": [1], "broker": [1], "usage": [0.1], "load": [1.0]}
-    full = least | {"topics": [3.0], "rate": [70.0], "max_usage": [0.2], "smoothed_throughput": [4.0]}
-    full |= {name: [float(place)] for place, name in enumerate(RESOURCES)}
-    bare, rich = (
-        ReportedLoads.of({key: np.array(value) for key, value in columns.items()}, 2).figures(1, measured)
-        for columns in (least, full)
-    )
-
-    assert (bare.topics.tolist(), bare.resources, bare.max_usage, bare.rates) == ([8, 9], None, None, None)
-    assert (bare.source, bare.demand) == ("reported", measured.demand)
-    assert rich.topics.tolist() == [0, 3]
-    assert rich.resources is not None
-    assert rich.resources[1].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
-    shown = [rich.max_usage, rich.smoothed_throughput, rich.rates]
-    assert [None if column is None else column[1] for column in shown] == [0.2, 4.0, 70.0]
 
 
 def _figures_of_one(folder: Path, *, load: dict[str, float] | None = None, rate: float | None = None) -> Load:
@@ -79,13 +57,3 @@ def test_rates_of_brokers_and_bundles_are_in_one_unit(
     assert dict(found.long_term_bundle_rates) == bundles
     assert list(found.top_bundles[0]) == [BundleLoad(WHOLE, 5.0, given.get("rate", 0.0))]
     assert found.bundle_unit == "bytes/s"
-
-
-def test_reports_are_taken_in_as_far_as_they_are_asked_for() -> None:
-    """A day's last minute is held until the next day asks; what came before is not held."""
-    reported = ReportedLoads(["usage"], 1)
-    for first in (0, 100):
-        columns: dict[str, Any] = {"ts": [first, first + 60, first + 70], "broker": [0, 0, -1], "usage": [first, 7, 9]}
-        reported.begin_slice(SliceRows({key: np.array(value) for key, value in columns.items()}, {}), first - 50)
-
-    assert [reported.at(instant)["usage"][0] for instant in (50, 60, 99, 100, 160)] == [0, 7, 7, 100, 7]

@@ -6,12 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from lookup.logs.jobs import InProcess
-from lookup.replay.exclusive import ExclusiveReplay
-from tests.replay.plans import Planned, lookup, planned, policy
+from tests.replay.plans import lookup, planned
 from tests.replay.proving import prove
 from tests.replay.worlds import MICRO, World, world_of
 
@@ -27,7 +25,6 @@ def test_a_cell_that_crosses_midnight_stays_whole(tmp_path: Path) -> None:
     assert all(tick.start_us % (7 * MICRO) == 0 for tick in ticks)
 
 
-OTHER = "persistent://t/o/x"
 _PUBLISHED = {"load_reports": "published"}
 #: Policies that go by load, each at a cadence of its own.
 _LOADED: tuple[dict[str, Any], ...] = (
@@ -58,38 +55,3 @@ def _loaded(seed: int) -> World:
 def test_the_replay_equals_a_loop_where_load_is_published(seed: int) -> None:
     """Row for row, with shedders, with brokers that leave and come back, and from however many tasks."""
     prove(InProcess(), _loaded(seed), partitions=(1, 8), whole=True)
-
-
-def _replayed(plan: Planned, **parts: Any) -> ExclusiveReplay:
-    made = policy(scorers=["headroom"], **parts)
-    return plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, made, seed=1))
-
-
-#: A bundle that is busy in the first minute only; three minutes later another one looks for an owner.
-_ROWS = [lookup(0, weight=60.0), lookup(1, topic=OTHER, weight=0.001), lookup(200, topic="persistent://t/late/x")]
-
-
-@pytest.mark.parametrize(("reports", "choices"), [("instant", 2), ("published", 1)])
-def test_what_was_published_outlives_the_load(tmp_path: Path, reports: str, choices: int) -> None:
-    """At once, both brokers are idle again; as published, who was busy still looks so, asked for or not meanwhile."""
-    replay = _replayed(planned(tmp_path, _ROWS, evaluation={"load_reports": reports}))
-    late = replay.decisions[-1].decision
-
-    assert len(late.odds) == choices
-    if choices == 1:
-        assert late.broker != replay.decisions[0].decision.broker
-
-
-def test_metrics_go_by_the_load_itself(tmp_path: Path) -> None:
-    """What is published late does not change who was overloaded."""
-    brokers = [{"id": name, "capacity": 0.5} for name in ("a:1", "b:1")]
-    overloaded = []
-    for reports in ("instant", "published"):
-        folder = tmp_path / reports
-        plan = planned(folder, _ROWS, evaluation={"load_reports": reports}, brokers=brokers)
-        cells = _replayed(plan).counted().parts()
-        overloaded.append([batch.cells.overloaded_s for _, batches, _ in cells for batch in batches])
-
-    assert overloaded[0][0] is not None
-    assert overloaded[0][0].sum() > 0
-    np.testing.assert_array_equal(overloaded[0], overloaded[1])

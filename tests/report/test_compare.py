@@ -114,14 +114,6 @@ def test_the_headline_says_what_changed(tmp_path: Path) -> None:
     assert places == sorted(places)
 
 
-def test_the_headline_says_that_nothing_is_shown(tmp_path: Path) -> None:
-    """Differences within their intervals are no change."""
-    said = headline(_difference(tmp_path, _change("a", 0.6, 0.2), _change("b", 0.5, 0.1)))
-
-    assert said.startswith(f"No change is shown from {tmp_path}/first to {tmp_path}/second; 1 differs ")
-    assert said.endswith(" 1 is the same.")
-
-
 def test_runs_without_a_common_policy_have_nothing_to_compare(tmp_path: Path) -> None:
     """The headline says so."""
     difference = _compared(tmp_path, _answered(("stock", 0.5), ("a", 0.5)), _answered(("base", 0.5), ("b", 0.5)))

@@ -235,21 +235,6 @@ def test_every_verdict_is_that_of_the_summary(folder: Path, page: _Page) -> None
             assert (interval, reason) == (interval_text(row.change_low, row.change_high, row.unit), row.reason or "")
 
 
-def test_every_kind_of_verdict_stands_on_the_page(tmp_path: Path) -> None:
-    """Light and open marks and identical figures."""
-    page = _Page(html_report(read_run(str(write_run(tmp_path / "run", varied())))))
-
-    words = {
-        (name.removesuffix(" *"), policy): word
-        for policy in ("new", "old")
-        for name, word, *_ in page.tables[f"verdicts-{policy}"].rows[1:]
-    }
-    assert words["match_ratio[zone]", "new"] == "▴ inconclusive"
-    assert words["imbalance_max_mean", "new"] == "▽ worse, only in these hours"
-    assert words["match_ratio[rack]", "old"] == "≡ identical"
-    assert words["answered_ratio", "old"] == "? inconclusive"
-
-
 def test_points_of_the_trade_are_those_of_the_summary(folder: Path, page: _Page) -> None:
     """Locality and imbalance, each with the interval of its change, and the moves; so are the texts below."""
     rows = _rows(folder, scope="all clusters")

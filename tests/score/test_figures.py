@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from scipy import stats
 
 from lookup.replay.outcome import LOGGED, InputFacts
 from lookup.score.figures import FIGURES, Figure, figures_of, figures_table
 from lookup.score.scoring import Scored
-from tests.score.cases import METRICS, SEEDS, decided, moves, plan, ratios, scored, spread, sums
+from tests.score.cases import METRICS, decided, moves, ratios, scored, spread, sums
 
 
 @pytest.fixture(scope="module")
@@ -83,41 +82,6 @@ def test_a_change_is_the_candidate_less_the_incumbent() -> None:
     assert row.change == pytest.approx(-380)
     assert row.change_low < -380 < row.change_high < 0
     assert row.gain == pytest.approx(380)
-
-
-def test_both_questions_have_an_interval() -> None:
-    """On this log a gain that bundles differ in is certain; for demand like it there is an interval."""
-    row = _pooled(scored([ratios("stock", [0.5] * 30), ratios("new", spread(0.6, 0.3, 30))]), "new", "answered_ratio")
-
-    half = stats.t.ppf(0.975, 29) * np.std(np.linspace(-0.3, 0.3, 30), ddof=1) / np.sqrt(30)
-    assert (row.log_low, row.log_high) == pytest.approx((0.1, 0.1))
-    assert (row.demand_low, row.demand_high) == pytest.approx((0.1 - half, 0.1 + half))
-    assert (row.change_low, row.change_high) == (row.log_low, row.log_high)
-
-
-def test_clusters_that_disagree_have_their_changes() -> None:
-    """In their own rows; where they agree there is none."""
-    gains = {"c": 0.1, "d": -0.1}
-    parts = [ratios("stock", [0.5] * 30, cluster=name) for name in gains]
-    parts += [ratios("new", [0.5 + gain] * 30, cluster=name) for name, gain in gains.items()]
-
-    rows = [row for row in figures_of(scored(parts)) if row.scope == "cluster" and row.policy == "new"]
-
-    assert {row.cluster: row.change for row in rows if row.has_interval} == pytest.approx(gains)
-
-
-def test_the_luck_of_the_best_is_that_of_every_candidate() -> None:
-    """Of a figure that two are judged by."""
-    parts = [
-        ratios(policy, [0.5 + 0.01 * place * seed] * 30, "match_ratio", key="rack", seed=seed)
-        for place, policy in enumerate(("stock", "new", "old"))
-        for seed in SEEDS
-    ]
-    found = scored(parts, plan("stock", "new", "old", seeds=SEEDS))
-
-    new, old = (_pooled(found, policy, "match_ratio", "rack").best_by_luck for policy in ("new", "old"))
-    assert new == old > 0
-    assert math.isnan(_pooled(found, "stock", "match_ratio", "rack").best_by_luck)
 
 
 def test_the_incumbent_has_what_the_log_says(result: Scored) -> None:

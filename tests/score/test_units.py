@@ -17,8 +17,6 @@ from lookup.score.luck import spread as spread_of
 from lookup.score.units import Sample, Stratum, Units, layout_of, sample
 from tests.score.cases import SEEDS, plan, ratios, replicated, scored, series, sums
 
-RULES = {"primary": ("match_ratio",)}
-
 
 def _senders(namespaces: int, bundles: int, of_tenant: int = 1) -> Senders:
     """Name bundles, namespace by namespace."""
@@ -108,13 +106,6 @@ class TestVariance:
         )
         alone = spread_of(_drawn(apart, senders_of([f"t/n{each:02}/0" for each in range(16)])))
         assert spread_of(_drawn(apart, _senders(4, 4))).variances["demand"] >= alone.variances["demand"] - 1e-12
-
-    def test_one_namespace_says_nothing_of_its_bundles(self) -> None:
-        """They vary as they would on their own."""
-        parts = [ratios("new", np.random.default_rng(5).random(40), "match_ratio")]
-
-        one, many = (spread_of(_drawn(parts, _senders(*sizes))) for sizes in ((1, 40), (40, 1)))
-        assert one.variances["demand"] == pytest.approx(many.variances["demand"])
 
 
 @pytest.mark.parametrize(

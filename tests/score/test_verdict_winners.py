@@ -131,7 +131,3 @@ class TestScored:
         assert (winner.metric, winner.key, winner.candidates) == ("match_ratio", "rack", 2)
         assert winner.value == pytest.approx(0.53)
         assert winner.advantage == pytest.approx(0.01 * math.sqrt(0.5) * stats.norm.ppf(1.625 / 2.25))
-
-    def test_a_single_candidate(self) -> None:
-        """Needs no such sentence."""
-        assert scored(self.parts("stock", "new"), plan(seeds=SEEDS)).winners == []

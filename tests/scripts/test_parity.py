@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
 
 import pytest
 
-from lookup.engine.plugins import Registry, load_plugins, registry_of
-from lookup.hooks import Conf
-from lookup.model import Reason
+from lookup.engine.plugins import Registry, load_plugins
 from scripts.parity import KEYS, REASONS, implementations, parity_page
 
 _PAGE = Path(__file__).parents[2] / "docs" / "pulsar-parity.md"
@@ -41,27 +36,6 @@ def test_no_reason_is_given_for_a_key_that_something_goes_by(registry: Registry)
     """A reason that has become wrong is taken out of the table."""
     assert implementations(registry).keys() & REASONS.keys() == set()
     assert set(KEYS) >= REASONS.keys()
-
-
-@dataclass(frozen=True)
-class _Crowded:
-    """A filter of somebody else's."""
-
-    name: ClassVar[str] = "crowded"
-    reason: ClassVar[Reason] = Reason.FILTERED
-
-    limit: Annotated[int, Conf("loadBalancerBrokerMaxTopics", scale=0.5)] = 1
-
-    def admit(self, request: object, brokers: Sequence[object], view: object) -> list[bool]:
-        """Admit everybody."""
-        return [True] * len(brokers)
-
-
-def test_parts_of_others_are_found() -> None:
-    """Whatever is registered and marked is on the page, with its factor."""
-    found = implementations(registry_of({"filters": [_Crowded]}))
-
-    assert "filter `crowded`: `limit` (× 0.5)" in found["loadBalancerBrokerMaxTopics"]
 
 
 @pytest.mark.parametrize(

@@ -399,23 +399,6 @@ def test_a_class_of_the_other_manager_is_replaced_with_a_warning(
     assert bool(warning) == bool(spec.warnings)
 
 
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ("loadManagerClassName=org.example.Ours", "loadManagerClassName: "),
-        (f"loadBalancerLoadSheddingStrategy={IMPL}TresholdShedder", f"did you mean '{IMPL}ThresholdShedder'?"),
-        (f"loadBalancerLoadPlacementStrategy={IMPL}Nearest", "loadBalancerLoadPlacementStrategy: "),
-    ],
-)
-def test_an_unknown_class_is_a_sentence(tmp_path: Path, line: str, sentence: str) -> None:
-    """File, key and class are named."""
-    with pytest.raises(ValidationError) as caught:
-        _spec(tmp_path, line)
-
-    assert sentence in str(caught.value)
-    assert "broker.conf: " in str(caught.value)
-
-
 def test_all_mistakes_of_a_file_are_said_at_once(tmp_path: Path) -> None:
     """Of a broker, classes, numbers that nothing here reads, misspelt keys: one sentence each, in one go."""
     with pytest.raises(ValidationError) as caught:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from lookup.model import Topology
 from lookup.settings import ClientEntry, NamespaceEntry, TopologyFile
 from lookup.settings.resolve import policies_of
 
@@ -90,12 +89,3 @@ def test_a_topology_that_makes_no_sense_is_refused(keys: dict[str, Any], sentenc
         TopologyFile.model_validate(keys)
 
     assert caught.value.errors()[0]["msg"].removeprefix("Value error, ").startswith(sentence)
-
-
-def test_the_defaults_are_the_model_s() -> None:
-    """An empty file means what the model means without any figures."""
-    file, model = TopologyFile(), Topology()
-
-    assert dict(file.distance_ms.items()) == model.distance_ms
-    assert dict(file.price_per_gb.items()) == model.price_per_gb
-    assert (len(file.edges), len(model.edges)) == (0, 0)

@@ -9,8 +9,6 @@ import pytest
 from pydantic import ValidationError
 
 from lookup.settings import EvaluationFile, EvaluationSection, InputsSection, VerdictSection, examine_settings
-from lookup.settings.base import WholeFile
-from lookup.settings.serving import ServingFile
 from tests.settings.files import MINIMAL, mistakes, write
 
 
@@ -163,35 +161,3 @@ def test_reports_of_bundles_are_of_the_log_s_own() -> None:
     EvaluationFile.model_validate({**given, "policies": policies[:1]})
     with pytest.raises(ValidationError, match="4 cannot be replayed: BUNDLES"):
         EvaluationFile.model_validate({**given, "policies": policies})
-
-
-#: BUNDLES, a wrong number of bundles that policies have by default, and a policy with one of its own.
-_WRONG_DEFAULT = """
-[evaluation]
-incumbent = "p"
-default_bundles = "many"
-[inputs]
-bundles = "b"
-[[policies]]
-name = "p"
-selector = "best"
-bundles = 4
-"""
-
-
-@pytest.mark.parametrize("kind", [EvaluationFile, ServingFile])
-def test_bundles_beside_wrong_policies_are_not_compared(tmp_path: Path, kind: type[WholeFile]) -> None:
-    """What is wrong in a policy is said, and nothing of the bundles of the others."""
-    text = _WRONG_DEFAULT + '[[policies]]\nname = "q"\nselector = "best"\nbundles = 0\n'
-
-    problems = examine_settings(kind, write(tmp_path, "e.toml", text), environ={}).problems
-
-    assert any("policies[1].bundles: " in problem for problem in problems)
-    assert not any("policies[0].bundles" in problem for problem in problems)
-
-
-def test_bundles_beside_a_wrong_default_are_not_compared(tmp_path: Path) -> None:
-    """Whether they are others is not known."""
-    (problem,) = examine_settings(EvaluationFile, write(tmp_path, "e.toml", _WRONG_DEFAULT), environ={}).problems
-
-    assert "evaluation.default_bundles: " in problem

@@ -50,19 +50,6 @@ def _flags(flags: dict[str, object]) -> tuple[dict[str, Any], list[str]]:
     return values_of(joined(*layers)), problems
 
 
-def test_a_list_is_replaced_as_a_whole() -> None:
-    """Tables are joined key by key; of two lists the higher one stays, and each value keeps its origin."""
-    layers, _ = variable_layers({"LOOKUP_EVALUATION__SEEDS": "[7]"}, EvaluationFile)
-
-    tree = joined(*layers, sourced({"evaluation": {"seeds": [1, 2, 3], "tick_s": 30}}, "e.toml"))
-
-    assert values_of(tree) == {"evaluation": {"seeds": [7], "tick_s": 30}}
-    assert origins_of(tree) == {
-        ("evaluation", "seeds"): "environment variable LOOKUP_EVALUATION__SEEDS",
-        ("evaluation", "tick_s"): "e.toml",
-    }
-
-
 @pytest.mark.parametrize("key", ["sources", "self", "model_config", "_env_file", "Evaluation", "__class__"])
 def test_a_key_of_a_file_is_never_taken_for_an_argument(key: str) -> None:
     """Whatever a file says at the top comes out as it was written, for the models to judge."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from lookup.logs.columns import RESULTS
-from lookup.logs.generator import generate as module
 from lookup.logs.generator.generate import generate
-from lookup.model.broker import BrokerLookupData
 from lookup.model.names import TopicName, pinned_broker
-from lookup.settings.releases import MODULAR_MANAGER
 from tests.logs.generator.logs import SMALL, read
 
 
@@ -36,33 +31,6 @@ def test_popularity_falls_like_zipf(tmp_path: Path) -> None:
         shares.append(counts.head(len(counts) // 10).sum() / len(frame))
 
     assert shares[0] > 0.4 > 0.2 > shares[1]
-
-
-def test_rates_follow_the_day(tmp_path: Path) -> None:
-    """The busiest hour of a day has at least twice the lookups of the quietest."""
-    day = read(generate(replace(SMALL, hours=24.0), tmp_path / "day").output, "lookups")
-    by_hour = day.groupby(day["ts"].dt.hour).size()
-
-    assert by_hour.max() > 2 * by_hour.min()
-    assert 11 <= by_hour.idxmax() <= 17
-
-
-def test_property_sets(lookups: pd.DataFrame) -> None:
-    """There are as many property sets as asked for, canonical JSON, the empty one among them."""
-    sets = lookups["properties"].unique().tolist()
-
-    assert len(sets) == SMALL.property_sets
-    assert "{}" in sets
-    assert all(json.dumps(json.loads(text), sort_keys=True, separators=(",", ":")) == text for text in sets)
-
-
-def test_addresses_tell_the_rack(lookups: pd.DataFrame) -> None:
-    """Clients that send their rack share a subnet with all others of it, in one cluster."""
-    east = lookups[lookups["cluster"] == "east"]
-    rack = east["properties"].map(lambda text: json.loads(text).get("rack"))
-    subnets = east["client"].str.split(".").str[1].groupby(rack).unique()
-
-    assert [list(subnets[name]) for name in "abc"] == [["0"], ["1"], ["2"]]
 
 
 def test_teams_live_somewhere(tmp_path: Path) -> None:
@@ -113,14 +81,6 @@ def test_heartbeats_go_to_the_broker_they_name(lookups: pd.DataFrame) -> None:
     assert beats["propensity"].isna().all()
 
 
-def test_shares_are_not_of_the_roll(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Raising the share of redirects raises it in the log: the constants mean what they say."""
-    monkeypatch.setattr(module, "_REDIRECTED", 6_554)
-    frame = read(generate(SMALL, tmp_path / "log").output, "lookups")
-
-    assert (frame["result"] == "redirect").mean() == pytest.approx(0.1 / 1.1, rel=0.1)
-
-
 def intervals(sample: Path, name: str) -> Iterator[tuple[str, str, pd.Timestamp, pd.Timestamp]]:
     """Yield (cluster, broker, from, until) of every time a broker of a cluster was registered."""
     since: dict[str, pd.Timestamp] = {}
@@ -132,17 +92,6 @@ def intervals(sample: Path, name: str) -> Iterator[tuple[str, str, pd.Timestamp,
             yield name, row.broker, since.pop(row.broker), row.ts
     for broker, begin in since.items():
         yield name, broker, begin, pd.Timestamp.max.tz_localize("UTC")
-
-
-def test_lookup_data_reads_back(sample: Path) -> None:
-    """Every registration carries Pulsar's record with rack, zone and the policy's manager."""
-    rows = read(sample, "brokers")
-    data = [BrokerLookupData.from_json(text) for text in rows.loc[rows["event"] != "unregistered", "lookup_data"]]
-
-    assert {record.load_manager_class_name for record in data} == {MODULAR_MANAGER}
-    assert sum("lookup.rack" not in record.properties for record in data) == SMALL.clusters
-    assert {record.properties.get("lookup.rack") for record in data} == {"a", "b", "c", None}
-    assert all("lookup.zone" in record.properties for record in data)
 
 
 def test_brokers_come_and_go(sample: Path) -> None:
