@@ -10,14 +10,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import pytest
 
-from lookup.engine.build import ChildSlot, PartBuilder, build_policies, child_kinds, part_table, policy_table
+from lookup.engine.build import PartBuilder, build_policies, part_table, policy_table
 from lookup.engine.plugins import load_plugins, registry_of
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import SettingsError
 from lookup.hooks import Conf, Ge, Le, Selector
 from lookup.model import Candidates, ClusterView, LookupRequest
 from lookup.settings.policy import PartSpec, PolicySpec
-from lookup_policies.broker_filters import LoadManagerClass, MaxTopics
+from lookup_policies.broker_filters import MaxTopics
 from lookup_policies.score_selectors import Best, Softmax
 from lookup_policies.scorers import Headroom, PropertyMatch
 from lookup_policies.threshold import Threshold
@@ -245,14 +245,6 @@ def test_unknown_reads_are_found_when_a_part_is_built() -> None:
     assert [sentence.endswith("'load'; did you mean 'view.load'?") for sentence in builder.problems] == [True]
 
 
-def test_children_are_told_from_parameters() -> None:
-    """By their annotations: one part, or a list of them."""
-    assert child_kinds(Explore) == {"child": ChildSlot("selectors")}
-    assert child_kinds(Fallback) == {"children": ChildSlot("selectors", is_many=True)}
-    assert child_kinds(Wide) == {"inner": ChildSlot("selectors")}
-    assert child_kinds(Best) == {}
-
-
 def test_a_table_is_plain() -> None:
     """Sets are sorted lists, absent values are left out, children are tables."""
     assert part_table(Wide(1, keys=frozenset("cab"), inner=Best())) == {
@@ -287,28 +279,6 @@ def test_a_grace_period_that_is_none_is_a_sentence(minutes: object) -> None:
     """The key of the file is named."""
     with pytest.raises(SettingsError, match=f"^{_GRACE} = {minutes!r}: "):
         build_policies(REGISTRY, [PolicySpec(name="p", selector=PartSpec(use="random"))], {_GRACE: minutes})
-
-
-def test_what_is_not_written_may_come_from_broker_conf() -> None:
-    """Under the key the parameter names, in the parameter's unit; what is written wins, other keys do not matter."""
-    conf = {
-        "loadBalancerBrokerMaxTopics": 7,
-        "loadBalancerBrokerThresholdShedderPercentage": 25,
-        "loadManagerClassName": "org.example.Ours",
-        "webServicePort": 8080,
-    }
-    spec = PolicySpec.model_validate(
-        {
-            "name": "p",
-            "filters": ["max-topics", {"use": "max-topics", "max_topics": 9}, "load-manager-class"],
-            "selector": "best",
-            "shedder": "threshold",
-        }
-    )
-    [built] = build_policies(REGISTRY, [spec], conf)
-
-    assert built.filters == (MaxTopics(7), MaxTopics(9), LoadManagerClass("org.example.Ours"))
-    assert built.shedder == Threshold(0.25)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,15 +11,7 @@ import pytest
 from lookup.errors import InputError
 from lookup.model.time import FIRST_US
 from lookup.replay.tables import registrations
-from tests.replay.layouts import write_rows
 from tests.replay.plans import NOON
-
-ROW = {"ts": NOON, "cluster": "east", "broker": "a:1", "event": "registered"}
-
-
-def _written(folder: Path, *rows: dict[str, Any]) -> str:
-    write_rows([{**ROW, **row} for row in rows], "brokers", folder / "x.parquet")
-    return str(folder / "x.parquet")
 
 
 def test_a_list_of_brokers_registers_them_for_all_time(tmp_path: Path) -> None:
@@ -41,13 +32,6 @@ def test_no_path_is_no_row() -> None:
     """A table that is not given has no rows and nothing wrong."""
     assert registrations(None).rows == {}
     assert registrations(None).of("east") == []
-
-
-def test_the_folder_s_cluster_stands_for_the_column(tmp_path: Path) -> None:
-    """A path that names the cluster wins over what the rows say."""
-    _written(tmp_path / "cluster=west", {})
-
-    assert list(registrations(str(tmp_path)).rows) == ["west"]
 
 
 def test_bytes_that_are_no_text_refuse_the_table(tmp_path: Path) -> None:

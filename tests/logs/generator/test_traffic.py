@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,19 +80,6 @@ def test_heartbeats_go_to_the_broker_they_name(lookups: pd.DataFrame) -> None:
     assert beats["propensity"].isna().all()
 
 
-def intervals(sample: Path, name: str) -> Iterator[tuple[str, str, pd.Timestamp, pd.Timestamp]]:
-    """Yield (cluster, broker, from, until) of every time a broker of a cluster was registered."""
-    since: dict[str, pd.Timestamp] = {}
-    rows = read(sample, "brokers")
-    for row in rows[rows["cluster"] == name].itertuples():
-        if row.event == "registered":
-            since[row.broker] = row.ts
-        elif row.event == "unregistered":
-            yield name, row.broker, since.pop(row.broker), row.ts
-    for broker, begin in since.items():
-        yield name, broker, begin, pd.Timestamp.max.tz_localize("UTC")
-
-
 def test_brokers_come_and_go(sample: Path) -> None:
     """Each cluster has the losses, leaves, joins and updates it was asked to have."""
     rows = read(sample, "brokers")
@@ -103,19 +89,6 @@ def test_brokers_come_and_go(sample: Path) -> None:
         assert during[name, "unregistered"] == SMALL.losses + SMALL.leaves
         assert during[name, "registered"] == SMALL.joins + SMALL.losses - 1
         assert during[name, "updated"] == 1
-
-
-def test_only_registered_brokers_answer(sample: Path, lookups: pd.DataFrame) -> None:
-    """No lookup is answered by, or put to, a broker that is not registered at that moment."""
-    for name in ("east", "west"):
-        rows = lookups[lookups["cluster"] == name]
-        spans = list(intervals(sample, name))
-        for column in ("broker", "asked_broker"):
-            inside = rows[column].isna()
-            for _, broker, begin, end in spans:
-                inside |= (rows[column] == broker) & (rows["ts"] >= begin) & (rows["ts"] < end)
-
-            assert inside.all()
 
 
 def test_clients_storm_back_after_a_loss(sample: Path, lookups: pd.DataFrame) -> None:
