@@ -9,7 +9,6 @@ import pytest
 
 from lookup.engine.plugins import KINDS, load_plugins, registry_of
 from lookup.errors import PluginError
-from lookup.hooks import specs
 from lookup_policies.score_selectors import Best
 from lookup_policies.scorers import Headroom
 
@@ -58,11 +57,6 @@ def test_built_ins_enter_by_their_entry_point() -> None:
     assert registry.find("selectors", "best") is Best
     assert all(registry.classes[kind] for kind in KINDS)
     assert all(list(found) == sorted(found) for found in registry.classes.values())
-
-
-def test_every_hook_has_its_kind() -> None:
-    """What can be registered and what is asked for are the same."""
-    assert {f"lookup_register_{kind}" for kind in KINDS} == set(specs.__all__)
 
 
 def test_a_file_enters_by_the_same_hooks() -> None:

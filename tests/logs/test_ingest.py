@@ -274,16 +274,6 @@ def test_input_that_cannot_be_used_is_a_sentence_and_leaves_nothing(
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-def test_a_log_without_any_row_is_a_sentence_whatever_share_may_be_unreadable(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """If every record may be unreadable and every record is, there is no table to write."""
-    (path,) = _files(tmp_path, a="garbage\n" * 2)
-    with pytest.raises(InputError, match=r"none of the 2 records .*a\.jsonl:1: "):
-        ingest(spark, [path], JsonLinesReader(), str(tmp_path / "out"), cluster="c", max_quarantine_ratio=1.0)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
-
-
 def test_truncated_compression_is_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     """A file that ends in the middle of its compressed text is named."""
     path = tmp_path / "a.jsonl.gz"

@@ -99,18 +99,6 @@ def test_a_table_s_folder_holds_complete_files_alone(files: RollingFiles) -> Non
     assert writing.exception() is None
 
 
-def test_file_in_the_way_is_an_error_of_the_system(files: RollingFiles) -> None:
-    """What the disk refuses is an OSError; afterwards the same call works."""
-    (Path(files.folder, "rows")).write_text("in the way")
-    with pytest.raises(OSError, match="rows"):
-        files.write("rows", "part-1", [(1, (), "x")])
-    (Path(files.folder, "rows")).unlink()
-
-    files.write("rows", "part-1", [(1, (), "x")])
-
-    assert names(files) == ["part-1"]
-
-
 def test_hidden_files_of_a_killed_process_are_removed(files: RollingFiles) -> None:
     """Files that never appeared are removed, the others stay; earlier releases wrote them in the tables' folders."""
     files.write("rows", "part-1", [(1, (), "x")])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from lookup.model.churn import discounted, on_cycles
+from lookup.model.churn import on_cycles
 
 #: Moves from each store (row) to each (column), of the tests of TiKV's `pd-analysis`.
 _DENSE = [
@@ -56,22 +55,3 @@ def test_pd_analysis_counts_the_same(flow: Sequence[Sequence[int]], expected: tu
 def test_the_shortest_cycles_first_find_more_of_them() -> None:
     """Where almost every pair of stores has moves, `pd-analysis` finds 1778 redundant of these 2716, depth first."""
     assert _split(_CROWDED) == (1801, 915)
-
-
-def test_no_moves_have_no_cycles() -> None:
-    """Nothing in, nothing out."""
-    none = np.zeros(0, np.int64)
-
-    assert on_cycles(none, none).tolist() == []
-
-
-@pytest.mark.parametrize(
-    ("series", "expected"),
-    [([10, 8, 4, 2, 1, 2, 4, 8, 10], 18.0), ([1, 2, 3, 4], 0.0), ([1, 9, 5], 0.5**0.8 * 12 + (1 - 0.5**0.8) * 4)],
-    ids=["bathtub", "monotonic", "between"],
-)
-def test_asim_finds_the_same_variation(series: Sequence[float], expected: float) -> None:
-    """The bathtub is one of its own examples; the last is its formula by hand with u = 8 and d = 4."""
-    steps = np.array([[after - before] for before, after in pairwise(series)], dtype=np.float64)
-
-    assert float(discounted(steps).sum()) == pytest.approx(expected)

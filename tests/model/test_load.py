@@ -29,11 +29,6 @@ def test_the_largest_weighted_percentage_counts() -> None:
 LOADS = st.lists(st.floats(0, 10), min_size=2, max_size=20)
 
 
-def test_no_loads_have_no_deviation() -> None:
-    """Everything is zero."""
-    assert LoadStats.of([]) == LoadStats(0, 0.0, 0.0, 0.0)
-
-
 def test_round_off_never_makes_a_deviation_negative() -> None:
     """Three equal loads whose mean square comes out below the square of their mean have deviation zero."""
     loads = [0.1, 0.1, 0.1]
@@ -79,17 +74,6 @@ _BUNDLES = st.dictionaries(st.integers(0, 99).map("t/n/{}".format), _STATS, max_
 
 def _busy(load: float) -> NamespaceBundleStats:
     return NamespaceBundleStats(msg_throughput_in=load * 1e6)
-
-
-@given(_BUNDLES, st.integers(0, 25))
-def test_the_greatest_are_chosen_in_ascending_order(stats: dict[str, NamespaceBundleStats], k: int) -> None:
-    """As many as there are, and none greater is left behind."""
-    chosen = top_bundles(stats, k)
-    busy = {name: one for name, one in stats.items() if one.msg_throughput_in + one.msg_throughput_out > 0}
-    ranks = [stats[name].rank for name in chosen]
-
-    assert len(chosen) == min(k, len(busy))
-    assert ranks == sorted(one.rank for one in busy.values())[len(busy) - len(chosen) :]
 
 
 @given(_BUNDLES, st.integers(0, 25))

@@ -163,19 +163,6 @@ def test_bundles_are_split_for_a_reason(
         assert memory["hits"] == {"b1": {A: 1, B: 1}}
 
 
-@pytest.mark.parametrize(
-    ("part", "boundaries"),
-    [(NOW, [(0x40000000,)]), (ModularSplit(), [(0x40000000,)]), (ModularSplit(algorithm=AT), [AT.places])],
-)
-def test_children_are_those_of_the_algorithm(
-    part: DefaultSplit | ModularSplit, boundaries: list[tuple[int, ...]]
-) -> None:
-    """The modular splitter's are as many as it makes, where the extensible manager's takes exactly two."""
-    splits, _ = _cycle(_view({A: FULL}), part)
-
-    assert splits == [Split(A, "b1", cuts, CycleReason.TOPICS) for cuts in boundaries]
-
-
 def test_the_fourth_time_in_a_row_acts() -> None:
     """Three hits wait, the fourth splits and is forgotten."""
     memory: dict[str, Any] = {}
@@ -198,14 +185,6 @@ def test_hits_belong_to_a_broker() -> None:
     _cycle(_view({A: FULL}, {A: "b2"}), DefaultSplit(), memory)
 
     assert memory["hits"] == {"b2": {A: 1}}
-
-
-def test_a_bundle_without_owner_is_left() -> None:
-    """Nobody counts its hits."""
-    memory: dict[str, Any] = {}
-
-    assert _cycle(_view({A: FULL}, {}), memory=memory)[0] == []
-    assert memory == {"hits": {}}
 
 
 def test_limits_of_a_cycle_are_per_broker() -> None:

@@ -37,12 +37,6 @@ class Says:
         return self.answer
 
 
-@pytest.mark.parametrize(("epsilon", "expected"), [(0.0, {"b1": 0.5, "b4": 0.5}), (1.0, dict.fromkeys(SCORES, 0.25))])
-def test_explore_at_the_ends_of_its_range(epsilon: float, expected: dict[str, float]) -> None:
-    """0 is the child, 1 is anybody."""
-    assert shares(Explore(epsilon=epsilon), VIEW, scores=SCORES) == pytest.approx(expected)
-
-
 def test_explore_normalises_the_childs_weights_first() -> None:
     """A child that answers large weights does not drown exploration."""
     assert shares(Explore(0.4, Says((30.0, 10.0, 0.0, 0.0))), VIEW) == pytest.approx(
@@ -187,15 +181,6 @@ def test_zone_spill_reads_the_zone_the_demand_and_what_its_child_reads() -> None
     assert reads_of(part) == {"properties.az", "view.load", "bundle", "view.salt"}
     assert ZoneSpill(child=RoundRobin()).order_sensitive
     assert not part.order_sensitive
-
-
-def test_zone_spill_keeps_its_childs_memory() -> None:
-    """A stateful child remembers through the wrapper; without one the wrapper has nothing to remember."""
-    memory: dict[str, Any] = {}
-    ZoneSpill(child=RoundRobin()).remember(memory, FROM_X, candidates(_view({}))[0])
-
-    assert memory == {"counter": 1}
-    assert not hasattr(ZoneSpill(), "remember")
 
 
 _IN_TURN = ByNamespace(namespaces=("t/turn",), child=AvgPlacement())

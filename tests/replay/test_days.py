@@ -59,18 +59,6 @@ def test_slices_are_the_day_cut_between_ticks(
         assert len(one) + int((((after.ts - NOON) // (60 * MICRO)) == min(of)).sum()) > most_rows
 
 
-def test_slices_do_not_depend_on_the_tasks_that_wrote_the_parts(tmp_path: Path) -> None:
-    """Sums of fractions are added up slice by slice: where a slice ends may depend on the log alone."""
-    log = [lookup(7 * place) for place in range(60)]
-    cuts = []
-    for tasks in (1, 7):
-        plan = planned(tmp_path / str(tasks), log, tasks=tasks)
-        cuts.append([(cut.from_us, cut.until_us) for cut in _sliced(plan, 20)])
-
-    assert cuts[0] == cuts[1]
-    assert len(cuts[0]) > 2
-
-
 def test_load_reports_come_with_the_slice_of_their_time(tmp_path: Path) -> None:
     """Reports count as rows; those before the first lookup come with the first slice, later ones with theirs."""
     reports = [

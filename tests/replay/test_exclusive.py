@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, MutableMapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from lookup.engine.manager import LoadManager, ManagerObserver
-from lookup.model import ClusterView, CycleLabel, CycleOutcome, CycleReason, LookupRequest, Probe, Ruling, Unload
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.records import RunName, cell_table, flow_table
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned, policy
@@ -28,13 +24,6 @@ def _replayed(plan: Planned, **parts: Any) -> tuple[ExclusiveReplay, dict[int, f
         for broker, lookups in zip(batch.served.broker.tolist(), batch.served.lookups.tolist(), strict=True):
             served[broker] = served.get(broker, 0.0) + lookups
     return replay, served
-
-
-def _owners(replay: ExclusiveReplay) -> list[tuple[str | None, float, float | None, str | None]]:
-    return [
-        (one.broker, (one.from_us - NOON) / MICRO, one.to_us and (one.to_us - NOON) / MICRO, one.ended_by)
-        for one in replay.owners
-    ]
 
 
 def test_cells_and_flows_are_what_brokers_served(tmp_path: Path) -> None:
@@ -113,49 +102,3 @@ def test_one_lost_broker_is_one_event_for_all_its_bundles(tmp_path: Path) -> Non
 
     assert set(changes.event[changes.cause == "forced"].tolist()) == {0}
     assert (changes.cause == "forced").sum() == 3
-
-
-@dataclass(frozen=True)
-class Eager:
-    """A shedder that proposes to unload the whole bundle in every cycle."""
-
-    name: ClassVar[str] = "eager"
-    reads: ClassVar[frozenset[str]] = frozenset({"view.ownership"})
-
-    destination: str | None = None
-
-    def propose(
-        self, view: ClusterView, memory: MutableMapping[str, Any]
-    ) -> Generator[Unload | Probe, Ruling, CycleOutcome]:
-        """Propose to unload the bundle from its owner, whoever that is."""
-        owner = view.ownership.owner(WHOLE)
-        if owner is not None:
-            yield Unload(WHOLE, view.brokers[owner].id, self.destination)
-        return CycleOutcome(CycleLabel.SUCCESS, CycleReason.OVERLOADED)
-
-
-@pytest.mark.parametrize(("destination", "after"), [("b:1", [0.0, 0.5]), (None, [0.0, 0.0])])
-def test_a_shed_bundle_counts_for_its_old_broker_until_the_next_instant(
-    tmp_path: Path, destination: str | None, after: list[float]
-) -> None:
-    """Then all its load, of lookups before the unload too, is the new owner's, or nobody's while it has none."""
-    brokers = [{"id": f"{rack}:1", "capacity": 1.0, "properties": {"lookup.rack": rack}} for rack in ("a", "b")]
-    others = [lookup(second, topic=f"persistent://t/n{second}/x", weight=0.0) for second in (90, 121)]
-    rows = [lookup(0, properties=A, weight=60.0), *others]
-    section = {"session_s": 120, "overload_threshold": 0.4}
-    plan = planned(tmp_path, rows, brokers=brokers, evaluation=section)
-    seen: list[list[float]] = []
-
-    def look(manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
-        if request.bundle != WHOLE:
-            seen.append(manager.view().load.throughput.tolist())
-
-    shedding = replace(policy(**RACK), shedder=Eager(destination))
-    replay = ExclusiveReplay(plan.cluster, plan.run, shedding, seed=1, observer=ManagerObserver(before_decision=look))
-    cells = plan.shown_to(replay).counted().batches[0].cells
-    assert cells is not None
-    assert cells.overloaded_s is not None
-
-    assert _owners(replay)[0] == ("a:1", 0, 60, "shed")
-    assert seen == [[0.5, 0.0], after]
-    assert cells.overloaded_s.tolist() == [[60.0, 60.0 if destination else 0.0]]

@@ -212,27 +212,6 @@ def test_record_goes_on_in_a_store(store: ObjectStore) -> None:
     assert written == {table: expected[table] for table in written}
 
 
-@pytest.mark.parametrize(
-    ("path", "sentence"),
-    [
-        ("s3://key:hidden@bucket/a", "AWS_ACCESS_KEY_ID"),
-        ("s3://key:hidden/and/more@bucket/a", "s3://bucket/a/lookups: credentials"),
-        ("s3://bucket/a?region=eu-west-1", "AWS_ENDPOINT_URL"),
-        ("s3:///a", "names no bucket"),
-        (f"s3://{BUCKET}/nothing/lookups", "no such file"),
-        ("s3://no-such-bucket/lookups", "no such file"),
-    ],
-)
-def test_mistakes_of_a_path_are_sentences(store: ObjectStore, tmp_path: Path, path: str, sentence: str) -> None:
-    """Before any work, and without what is secret."""
-    done = lookup(*_evaluation(path.removesuffix("/lookups"), str(tmp_path / "o")), "--master", "none")
-
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert "hidden" not in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_store_without_rights_is_a_sentence(store: ObjectStore, tmp_path: Path) -> None:
     """As is one that does not answer."""
     wrong = {**os.environ, "AWS_SECRET_ACCESS_KEY": "wrong"}

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
-import pytest
-
 from lookup.model.broker import BrokerLookupData
 from lookup.replay.timeline import ClusterEvents, OwnershipEvent, Registration, Timeline, build_timeline
 
@@ -18,22 +14,6 @@ def _data(rack: str) -> BrokerLookupData:
 
 def _built(events: ClusterEvents, first: int = 5, last: int = 25) -> Timeline:
     return build_timeline(events, first_us=first, last_us=last, tick_us=10)
-
-
-@pytest.mark.parametrize("order", tuple(permutations(range(3))))
-def test_events_of_one_instant_have_an_order_of_their_own(order: tuple[int, ...]) -> None:
-    """However they are logged, a broker that leaves and comes at once is there, with what it registered last."""
-    events = [
-        Registration(0, "a", "unregistered"),
-        Registration(0, "a", "updated", _data("x")),
-        Registration(0, "a", "registered", _data("y")),
-    ]
-    timeline = _built(ClusterEvents([events[place] for place in order]))
-    registry = timeline.events[0].registry
-    assert registry is not None
-    roster, registered = registry
-
-    assert (roster[0].property_of("rack"), registered.tolist()) == ("y", [True])
 
 
 def test_events_are_numbered_in_order_of_time() -> None:

@@ -211,13 +211,6 @@ def test_few_events_among_many_bundles(bundles: int, events: int, word: str) -> 
     assert verdict.verdict == word
 
 
-def test_min_events_is_a_setting() -> None:
-    """One event is enough for those who say so."""
-    parts = [moves(policy, [1, moved], causes=["forced"]) for policy, moved in (("stock", 1), ("new", 8))]
-
-    assert "min_events" not in str(scored(parts, plan(min_events=1)).verdicts[0].reason)
-
-
 QUANTILES = (sums("stock", [[1, 1]], "network_ms_p95"), sums("new", [[1, 9]], "network_ms_p95"))
 
 
@@ -262,9 +255,3 @@ def test_an_incumbent_that_cannot_act() -> None:
     assert str(verdict.reason).endswith("stock cannot act on this log")
     assert (verdict.verdict, math.isnan(verdict.delta), refused.exit_code) == ("inconclusive", True, 4)
     assert allowed.verdicts[0].verdict == "better"
-
-
-@pytest.mark.parametrize(("delta", "half"), [(0.02, 0.01), (-0.02, 0.01), (0.0, 0.001)])
-def test_decisions_have_no_reason(delta: float, half: float) -> None:
-    """The numbers speak."""
-    assert judged(delta, half).reason is None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from lookup.errors import SettingsError
 from lookup.simulation import read_scenario
-from tests.simulation.scenarios import SMALL, scenario, written
+from tests.simulation.scenarios import SMALL, written
 
 
 def test_a_file_is_a_scenario_and_what_it_prints(tmp_path: Path) -> None:
@@ -128,13 +127,3 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(SettingsError, match="is no text in UTF-8"):
         read_scenario(path)
-
-
-def test_a_name_among_many_is_checked_at_once() -> None:
-    """Comparing each of 86,400 brokers with all of them would outlast any patience: they are counted and looked up."""
-    many = [{"id": "b{n}:8080", "count": 86_400, "capacity": 1.0}]
-
-    with pytest.raises(ValidationError) as caught:
-        scenario(brokers=many, owners={f"x{number}": 1 for number in range(100)})
-
-    assert str(caught.value).count("no broker 'x") == 100

@@ -93,14 +93,6 @@ def _kept(served: object, mask: np.ndarray) -> object:
 class TestDeclarations:
     """What every metric declares."""
 
-    def test_it_follows_the_protocol(self, metric: Metric) -> None:
-        """It has a name, a unit, a direction, a grain and a unit of resampling."""
-        assert isinstance(metric, Metric)
-        assert metric.better in {"up", "down", "info"}
-        assert metric.grain in {"lookup", "change", "cell"}
-        assert metric.resample in {"bundle", "time", "event", "none"}
-        assert metric.unit
-
     def test_it_pickles(self, metric: Metric) -> None:
         """Spark tasks get an equal object."""
         assert pickle.loads(pickle.dumps(metric)) == metric
@@ -116,11 +108,6 @@ class TestDeclarations:
         value = metric.value(np.ones((5, 2)))
 
         assert np.shape(value) == (() if metric.resample == "none" else (5,))
-
-
-def test_names_are_unique() -> None:
-    """No two metrics share a name."""
-    assert len({metric.name for metric in METRICS}) == len(METRICS)
 
 
 def test_a_roster_without_brokers_measures_nothing() -> None:
