@@ -103,6 +103,11 @@ def test_only_variation_against_the_trend_counts_in_full(series: Sequence[float 
     assert variation(series) == pytest.approx(expected)
 
 
+def test_brokers_vary_apart() -> None:
+    """Load that changes sides each time is variation of both, though their sum stands still."""
+    assert variation([4, 0, 4], [1, 5, 1]) == 16
+
+
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=20), st.floats(0.1, 10))
 def test_bounds_and_symmetries(series: list[float], factor: float) -> None:
     """At least the lesser direction and at most all steps; neither mirror nor unit make a difference."""
