@@ -17,10 +17,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lookup
+from lookup.api.given import given_tables
+from lookup.api.log_trials import LogTrials
 from lookup.errors import InputError, PulsarLookupError, SettingsError
 from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
+from lookup.settings.loader import load_tuning
 from tests.tuning.files import write_search_file
 
 _HOURS = 48
@@ -233,6 +236,17 @@ def test_without_sealed_days_nothing_is_recommended(log: Path, tmp_path: Path) -
     assert (found.recommended, found.exit_code) == ([], 4)
     assert "no days were sealed" in found.conclusion
     assert found.document()["finalists"]
+
+
+def test_moves_of_a_day_are_those_of_the_time_that_is_scored(log: Path, tmp_path: Path) -> None:
+    """A warm-up of half the log moves nothing that is counted."""
+    search = _search(log, {"grace_s": [0, 60]}, objectives=["answered_ratio"])
+    search["tune"]["evaluation"]["evaluation"]["warmup_s"] = _HOURS // 2 * 3600
+    file = load_tuning(search, {})
+    with given_tables({}) as given:
+        trials = LogTrials.of(file, given.select(file.tune.evaluation, {}, print), holdout=False)
+
+    assert trials.days(is_sealed=True) == pytest.approx(_HOURS / 48, rel=0.02)
 
 
 def test_totals_are_those_of_a_day_on_either_part_of_the_log(found: Any) -> None:

@@ -124,13 +124,6 @@ def test_a_large_bundle_is_most_of_the_evidence() -> None:
     assert scored(parts, plan(min_units=2)).verdicts[0].verdict == "better"
 
 
-def test_as_many_bundles_as_are_asked_for_are_enough_whatever_their_weight() -> None:
-    """Five equal ones are worth five."""
-    parts = [sums(name, [[share * 0.1, 0.1]] * 5, "match_ratio") for name, share in BOTH]
-
-    assert scored(parts, plan(min_units=5)).verdicts[0].reason is None
-
-
 def test_bundles_of_all_clusters_are_counted_together() -> None:
     """Four in each of two are eight, and four in one beside four with a tenth of the traffic in the other are not."""
     equal, unequal = (

@@ -70,11 +70,6 @@ def test_a_text_setting_takes_its_variable_literally() -> None:
     assert _variables(LOOKUP_EVALUATION__INCUMBENT="42") == ({"evaluation": {"incumbent": "42"}}, [])
 
 
-def test_other_variables_are_nobody_s_business() -> None:
-    """Only names that begin with the prefix are settings."""
-    assert _variables(PATH="/bin", LOOKUPS="1", MY_LOOKUP_X="1", EVALUATION="1") == ({}, [])
-
-
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lookup.model import Location, NamespacePolicies
-from lookup.testing import broker, candidates, cluster, engine_request, request, three_racks
+from lookup.testing import broker, candidates, cluster, engine_request, request
 
 
 def test_labels_become_lookup_properties_and_the_location() -> None:
@@ -55,15 +55,6 @@ def test_ownership_counts_by_broker_and_namespace() -> None:
     assert view.ownership.owner("t/m/3") is None
     assert view.ownership.bundles().tolist() == [0, 2, 1]
     assert view.ownership.bundles_in("t/m").tolist() == [0, 1, 1]
-
-
-def test_columns_cannot_be_written() -> None:
-    """A part that writes into the view fails in a test as it would in a replay."""
-    view = three_racks()
-
-    assert not any(
-        column.flags.writeable for column in (view.load.usage, view.load.topics, view.registered, view.capacity)
-    )
 
 
 def test_candidates_are_the_registered_or_the_named() -> None:
