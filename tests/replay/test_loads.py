@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lookup.model import BundleLoad
 from lookup.model.load import Load
 from lookup.replay.atoms import BundleMap
-from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
+from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, set_spans
 from tests.replay.plans import NOON, WHOLE, lookup, planned
 
 
@@ -57,3 +59,17 @@ def test_rates_of_brokers_and_bundles_are_in_one_unit(
     assert dict(found.long_term_bundle_rates) == bundles
     assert list(found.top_bundles[0]) == [BundleLoad(WHOLE, 5.0, given.get("rate", 0.0))]
     assert found.bundle_unit == "bytes/s"
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6), st.integers(0, 9)), max_size=6))
+def test_values_of_spans_are_set_one_after_the_other(rows: list[tuple[int, int, int]]) -> None:
+    """Whether spans are alike, apart or overlap: the last one counts, and its first atom carries the value."""
+    spans = [(first, min(first + size, 6), value) for first, size, value in rows]
+    expected = [7] * 6
+    for first, stop, value in spans:
+        expected[first:stop] = [value, *([0] * (stop - first - 1))]
+
+    found = np.full(6, 7)
+    set_spans(found, *np.array(spans, dtype=np.int64).reshape(-1, 3).T)
+
+    assert found.tolist() == expected
