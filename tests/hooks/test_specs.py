@@ -9,9 +9,9 @@ from pathlib import Path
 import pluggy
 import pytest
 
-from lookup import testing
 from lookup.hooks import PROJECT, protocols, specs
 from lookup.model.view import REQUEST_READS, VIEW_READS
+from lookup.testing import conformance
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "writing-plugins.md").read_text(encoding="utf-8")
 
@@ -87,4 +87,4 @@ def test_every_check_of_the_kit_is_described() -> None:
     """And no others."""
     described = re.findall(r"^\| `(check_\w+)`", MANUAL, re.MULTILINE)
 
-    assert sorted(described) == [name for name in testing.__all__ if name.startswith("check_")]
+    assert sorted(described) == [name for name in conformance.__all__ if name.startswith("check_")]

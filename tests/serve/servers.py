@@ -32,6 +32,7 @@ from tests.processes import PATIENCE_S, awaited
 __all__ = [
     "BUNDLE",
     "CLOCK",
+    "FEW_FILES",
     "JUMPING",
     "POLICIES",
     "TOPIC",
@@ -61,6 +62,8 @@ selector = "random"
 #: Python that keeps the true clock, and that makes every other answer of the clock one of years ago.
 CLOCK = "import time; true = time.time_ns"
 JUMPING = f"{CLOCK}; calls = iter(range(10**9)); time.time_ns = lambda: true() - (next(calls) % 2) * 10**17"
+#: Python that lets the process have few open files.
+FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))"
 
 
 @dataclass
