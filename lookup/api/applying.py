@@ -78,7 +78,7 @@ def apply(
         if before.plan is None or plan_bytes(before.plan) != plan_bytes(content):
             raise InputError(f"{path} is the journal of another plan than {plan}; ", Argument("journal"), " names one")
         if before.back:
-            raise InputError(f"{path} says that the plan was taken back; make another with `lookup plan`")
+            raise InputError(f"{path} shows that the plan was rolled back; make another with `lookup plan`")
     return _carried_out(path, content, endpoints, how or How(), yes=yes, is_back=False)
 
 

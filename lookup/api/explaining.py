@@ -231,7 +231,7 @@ def _timelines(settings: EvaluationFile, warn: Callable[[str], None]) -> Mapping
     if path is not None and find_spec("pyarrow") is not None:
         return registrations_in(path)
     if path is not None:
-        warn("inputs.brokers is not read, since pyarrow is not installed: brokers are those of [[brokers]]")
+        warn("inputs.brokers is not read, since pyarrow is not installed: only [[brokers]] count")
     if not settings.brokers:
         raise SettingsError("there are no brokers: write [[brokers]], or name a BROKERS table as inputs.brokers")
     named = sorted({cluster for entry in settings.brokers for cluster in entry.clusters or ()})

@@ -68,7 +68,7 @@ def _rows(
     if isinstance(frame, Sequence):
         wrong = next((number for number, row in enumerate(frame) if not isinstance(row, Mapping)), None)
         if wrong is not None:
-            raise InputError(f"{table}: row {wrong} is {shown(frame[wrong])}, which is no mapping")
+            raise InputError(f"{table}: row {wrong} is {shown(frame[wrong])}, which is not a mapping")
         # Whole numbers that some rows lack stay such.
         return pd.DataFrame([*frame], dtype=object)
     if isinstance(frame, pd.DataFrame):
@@ -78,7 +78,7 @@ def _rows(
         # Spark: its stream, which 4.3 has as well, fails if a column holds times.
         stream = frame.toArrow() if hasattr(frame, "toArrow") else pa.RecordBatchReader.from_stream(frame)
     except (TypeError, pa.ArrowInvalid):  # a column of Polars has a stream as well, but none of rows
-        raise InputError(f"{table}: is of type {type(frame).__name__}, which is no table; {_RIGHT}") from None
+        raise InputError(f"{table}: is of type {type(frame).__name__}, which is not a table; {_RIGHT}") from None
     except Exception as error:
         # Of any library, as of a query that is run only now.
         raise InputError(f"{table}: cannot be read: {str(error).partition(chr(10))[0]}") from error

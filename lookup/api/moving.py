@@ -185,9 +185,9 @@ def open_plan(path: str | os.PathLike[str]) -> Plan:
 
 def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ...], drain: tuple[str, ...]) -> Limits:
     if max_moves is not None and max_moves < 1:
-        raise SettingsError(Argument("max_moves"), f": {max_moves} is no limit; give 1 or more")
+        raise SettingsError(Argument("max_moves"), f": {max_moves} is not a limit; give 1 or more")
     if max_weight is not None and not 0.0 < max_weight < float("inf"):
-        raise SettingsError(Argument("max_weight"), f": {max_weight} is no limit; give bytes per second above 0")
+        raise SettingsError(Argument("max_weight"), f": {max_weight} is not a limit; give bytes per second above 0")
     return Limits(max_moves=max_moves, max_weight=max_weight, only=only, drain=drain)
 
 
@@ -197,7 +197,7 @@ def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> P
     if len(with_shedder) != 1:
         names = listed(policy.name for policy in with_shedder or policies)
         what = f"policies {names} have shedders; name a file with one" if with_shedder else f"{names} has no shedder"
-        right = "" if with_shedder else ", which is what plans moves; shipped:rebalance has one"
+        right = "" if with_shedder else ", which plans the moves; shipped:rebalance has one"
         raise SettingsError(Argument("policy"), f": {what}{right}")
     (policy,) = with_shedder
     if policy.bundles is not None:

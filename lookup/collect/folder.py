@@ -95,7 +95,7 @@ class RecordFolder:
         parts = [name for name in self._named_in(table) if name.startswith("part-") and name.endswith(".parquet")]
         strange = next((name for name in parts if _number(name) < 0), None)
         if strange is not None:
-            what = f": {self.path}/{table}/{strange} is no file of this record; move it elsewhere"
+            what = f": {self.path}/{table}/{strange} is not a file of this record; move it elsewhere"
             raise InputError(Argument("output"), what)
         # By number: more than a million files have names of another length.
         return sorted(parts, key=_number)
@@ -120,7 +120,7 @@ class RecordFolder:
                     entry["name"]: tuple(int(end, 16) for end in entry["boundaries"]) for entry in entries
                 }
             except (OSError, ValueError, TypeError, KeyError) as error:
-                what = f": {self.path}/namespaces.toml is not what `lookup collect` wrote: {error}; name another folder"
+                what = f": {self.path}/namespaces.toml is not a file of `lookup collect`: {error}; name another folder"
                 raise InputError(Argument("output"), what) from None
         self._namespaces = len(past.boundaries)
         return past

@@ -286,7 +286,7 @@ class AdminRest:
             except OSError as error:
                 failure = error
             except http.client.HTTPException as error:
-                failure = OSError(f"{address} answered with what is cut off, or no HTTP: {error!r}")
+                failure = OSError(f"{address} sent an answer that is cut off, or not HTTP: {error!r}")
             except ValueError as error:
                 failure = ValueError(f"{address} answered {path.removeprefix(_API)} with {error}")
             else:
@@ -321,7 +321,7 @@ class AdminRest:
                 if not isinstance(error.reason, ConnectionRefusedError):
                     break
             except http.client.HTTPException as error:
-                failure = OSError(f"{address} answered with what is cut off, or no HTTP: {error!r}")
+                failure = OSError(f"{address} sent an answer that is cut off, or not HTTP: {error!r}")
                 break
             else:
                 return

@@ -58,7 +58,7 @@ def _about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str
         if manager != EXTENSIBLE_MANAGER and manager.startswith("org.apache.pulsar."):
             ignoring.append(_name(entry))
             own = manager.rpartition(".")[2]
-            yield f"{_name(entry)}: {own} is no extensible load manager and ignores lookup properties"
+            yield f"{_name(entry)}: {own} is not an extensible load manager and ignores lookup properties"
     for name, fields in reads.items() if ignoring else ():
         if any(field == "properties" or field.startswith("properties.") for field in fields):
             yield f"policy {shown(name)} reads lookup properties, which {', '.join(ignoring)} would ignore"

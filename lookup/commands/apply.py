@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     if arguments.recover is not None:
         if not recover(arguments.recover, endpoints, say):
-            note(f"{arguments.recover} says that shedding is as it was found; nothing was changed")
+            note(f"{arguments.recover} shows that shedding is as before; nothing was changed")
         return 0
     tolerances = Tolerances(
         max_load_age_s=arguments.max_load_age_s, prometheus=arguments.prometheus, queries=tuple(arguments.guard)
@@ -118,7 +118,7 @@ def _stopping(stop: Event, journal: str) -> Iterator[None]:
         received.append(number)
         stop.set()
         if len(received) == 1:
-            note("ends after the step under way; once more ends at once, and the journal says what is not known")
+            note("stops after the current step. Interrupt again to stop at once; the journal lists the unknown steps")
         # What puts shedding back is not interrupted a third time.
         elif len(received) == 2:
             raise KeyboardInterrupt(f"the journal is in {journal}")

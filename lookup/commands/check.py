@@ -121,7 +121,7 @@ def _listed(settings: ServingFile) -> None:
 def _recorded(settings: ServingFile) -> None:
     record = Path(settings.serving.record)
     if record.exists() and not (record.is_dir() and os.access(record, os.W_OK)):
-        raise SettingsError(f"serving.record: {record} is no folder that can be written to")
+        raise SettingsError(f"serving.record: {record} is not a folder that can be written to")
 
 
 def _collected(settings: ServingFile) -> None:

@@ -97,7 +97,7 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
     for key, prefix in product(properties, prefixes):
         if key.startswith(prefix) and key != prefix:
             bare = key.removeprefix(prefix)
-            warn(f'--property {key}: "{prefix}" is the prefix of what brokers publish; clients send {bare}')
+            warn(f'--property {key}: "{prefix}" is the prefix of properties that brokers publish; clients send {bare}')
     found = explain_selected(
         selection,
         arguments.topic,

@@ -116,7 +116,7 @@ def _explained(
         histories = explain_owners(folder, **subject, **which)
         return [history.document() for history in histories], partial(_print_histories, histories=histories)
     if at_us is None:
-        raise SettingsError("what is to be explained in the run? give --decision, --topic, --bundle or --at")
+        raise SettingsError("name the part of the run to explain: give --decision, --topic, --bundle or --at")
     cycle = explain_cycle(folder, at_us, **which, workers=workers, progress=report)
     return cycle.document(), partial(_print_cycle, explained=cycle)
 
@@ -166,8 +166,8 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
     shown = [f"{what} {value:.4f}" for what, value in figures.items() if value is not None]
     short = "" if outcome.short is None else f" ({outcome.short})"
     if outcome.over is not None and outcome.excess is not None:
-        above = f"{quantity(outcome.over, 'broker')} above what is tolerated, the farthest by {outcome.excess:.4f}"
-        shown.append(above if outcome.over else "no broker above what is tolerated")
+        above = f"{quantity(outcome.over, 'broker')} above the tolerance, the farthest by {outcome.excess:.4f}"
+        shown.append(above if outcome.over else "no broker above the tolerance")
     settings = (f"{key} {json.dumps(value)}" for key, value in explained.settings.items())
     pairs = {
         "cluster": name.cluster,
@@ -292,9 +292,9 @@ def _print_seen(
 
 def _print_agreement(console: Console, difference: str | None, what: str) -> None:
     if difference is None:
-        console.print(plain(f"The {what} was taken once more by the engine and equals what the run recorded."))
+        console.print(plain(f"The {what} was computed again and equals the record of the run."))
     else:
-        console.print(plain(f"The {what} was taken once more and is not what the run recorded: {difference}."))
+        console.print(plain(f"The {what} was computed again and differs from the record of the run: {difference}."))
 
 
 def _figure(value: Any) -> str:

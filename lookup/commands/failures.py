@@ -107,7 +107,7 @@ def sentences_of_spark(error: BaseException) -> list[str]:
         cause = next((line for line in lines if line and not line[0].isspace()), lines[-1])
     else:
         lines = text.strip().splitlines()
-        cause = next((line for line in lines if _JAVA.search(line)), lines[0] if lines else "Spark does not say why")
+        cause = next((line for line in lines if _JAVA.search(line)), lines[0] if lines else "Spark gives no reason")
         # Exceptions of Java name each other in one line, outermost first; behind the last name stands the reason.
         cause = _ADVICE.sub("", _JAVA.split(cause)[-1]).strip()
     return [f"a Spark task failed: {cause}{'; out of memory?' if _GONE.search(text) else ''}"]

@@ -51,7 +51,7 @@ class Demands:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._junit: str | None = arguments.junit
         if self._junit is not None and (not self._junit or Path(self._junit).is_dir()):
-            raise SettingsError(f"--junit: {self._junit or 'an empty path'} is no file; name one to be written")
+            raise SettingsError(f"--junit: {self._junit or 'an empty path'} is not a file; name one to be written")
         # What a run leaves is read again, by a report of it at the latest.
         run = (getattr(arguments, "folder", None) or arguments.output).rstrip("/")
         results = {f"the {name} of a run": f"{run}/{name}" for name in OUTPUTS}

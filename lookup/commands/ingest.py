@@ -149,7 +149,7 @@ def _require_apart(read: Mapping[str, str], output: str) -> None:
             if overlap is not None:
                 raise InputError(
                     f"{called} {overlap} {replaced}, which --output {output} replaces; "
-                    "name an output that has nothing to do with what is read"
+                    "name an output apart from the inputs"
                 )
 
 

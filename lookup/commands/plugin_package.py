@@ -38,12 +38,14 @@ def plugin_name(text: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", text):
         right = "letters, digits and, between them, '-', '_' and '.' would be right, as in rack-aware"
-        raise argparse.ArgumentTypeError(f"{shown(text)} is no name of a distribution; {right}")
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a name of a distribution; {right}")
     name = re.sub(r"[-_.]+", "-", text).lower()
     module = _module(name)
     imported = f"{text} would be imported as {module}"
     if not module.isidentifier() or keyword.iskeyword(module):
-        raise argparse.ArgumentTypeError(f"{imported}, which is no name of a Python module; rack-aware would be right")
+        raise argparse.ArgumentTypeError(
+            f"{imported}, which is not a name of a Python module; rack-aware would be right"
+        )
     if module in sys.stdlib_module_names:
         raise argparse.ArgumentTypeError(f"{imported}, which is a module of Python itself; choose another name")
     spec = find_spec(module)

@@ -101,7 +101,7 @@ def _stopped_at_the_end(session: SparkSession) -> Iterator[None]:
 def _started(master: str | None) -> SparkSession:
     if master is not None and not is_local(master) and not _MASTER.fullmatch(master):
         right = "local[*], local[4], none (this process), sc://host, spark://host:7077, yarn or k8s://https://host:443"
-        raise SettingsError(f"--master: {master!r} is no master that Spark knows; write {right}")
+        raise SettingsError(f"--master: {master!r} is not a master that Spark knows; write {right}")
     if master is not None and master.startswith(("sc://", "spark://")):
         _require_answer(master)
     url = master or (None if is_submitted() else "local[*]")

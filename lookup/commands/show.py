@@ -40,8 +40,8 @@ __all__ = ["COMMANDS", "Comment", "to_toml"]
 #: Returns the comment behind a key, by its position; empty for none.
 Comment = Callable[[tuple[str | int, ...]], str]
 
-_INTRODUCTION = "# Settings as resolved; behind each value stands what set it. Paths are absolute.\n\n"
-_OTHERS = "# Settings as resolved; behind each value stands what set it.\n\n"
+_INTRODUCTION = "# Settings as resolved; the source of each value follows it. Paths are absolute.\n\n"
+_OTHERS = "# Settings as resolved; the source of each value follows it.\n\n"
 #: What reads a file of settings, by the table that it has; else it is an evaluation.
 _READERS: Mapping[str, Callable[..., WholeFile]] = {
     "serving": load_serving, "topics": load_topics, "tune": load_tuning, "cluster": load_cluster

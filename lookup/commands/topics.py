@@ -168,7 +168,7 @@ def applied(arguments: argparse.Namespace, operation: CatalogOperation) -> Mappi
         with opened(settings) as catalog:
             return apply(operation, catalog)
     if len(servers) > 1 and not isinstance(operation, GetPairs):
-        raise SettingsError("--server: one is written to at a time; name the one that has the topic")
+        raise SettingsError("--server: only one can be written to; name the server of the topic")
     found = _gathered(servers, lambda server: server.apply(operation)).answers
     if not isinstance(operation, GetPairs):
         return found[0]

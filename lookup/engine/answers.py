@@ -104,7 +104,7 @@ def checked_reads(part: Any) -> frozenset[str]:
     """
     name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
-        raise ContractError(f"part {name!r} declares reads = {declared!r}, which is no set of names")
+        raise ContractError(f"part {name!r} declares reads = {declared!r}, which is not a set of names")
     return _known_reads(str(name), frozenset(declared if isinstance(declared, frozenset) else bounded(declared)))
 
 

@@ -105,9 +105,7 @@ def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
         for place in asked[1:]:
             sums = _sums(metric, batches[place], key)
             if sums.shape != total.shape:
-                raise _breach(
-                    metric, f"sums of shape {sums.shape} after those of shape {total.shape}, which do not add up"
-                )
+                raise _breach(metric, f"sums of shape {sums.shape} cannot be added to sums of shape {total.shape}")
             total += sums
             by_batch[place] = sums.sum(axis=0)
     if not np.isfinite(total).all():

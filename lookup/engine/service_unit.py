@@ -125,7 +125,7 @@ class ServiceUnitStateData:
         state = record.get("state")
         if not isinstance(state, str) or state not in list(ServiceUnitState):
             known = ", ".join(ServiceUnitState)
-            raise ArgumentError(f"state is {state!r}, which is none of a service unit's: {known}")
+            raise ArgumentError(f"state is {state!r}, which is not a state of a service unit: {known}")
         brokers = {
             name: None if record.get(key) is None else text(record[key], key)
             for name, key in (("dst_broker", "dstBroker"), ("source_broker", "sourceBroker"))

@@ -110,7 +110,7 @@ def rates_without(settings: EvaluationFile) -> Rates | None:
     return Rates(
         has_bytes=settings.evaluation.bytes_per_weight is not None,
         has_messages=False,
-        why=f"what a bundle carries is known as the weight of its lookups only{bytes_too}",
+        why=f"the load of a bundle is known only as the weight of its lookups{bytes_too}",
         remedy="give inputs.bundles, or state evaluation.bytes_per_weight",
         is_stated=True,
     )
@@ -203,7 +203,7 @@ def _sentence(shedder: Shedder, limits: Sequence[Limit], rates: Rates, mean_load
         step = 10.0 ** (math.floor(math.log10(exact)) - 1)
         suggested = math.ceil(exact / step) * step
         number = f"{suggested:.0f}" if suggested >= 100 else f"{suggested:.2g}"  # it has two digits
-        share = f"{_LEAST_SHARE:.0%} of what a broker of this log carries on average"
+        share = f"{_LEAST_SHARE:.0%} of the mean load of a broker in this log"
         remedy += f"; {number} is suggested, the smallest with which {share} reaches the limit"
     rule = " or ".join(map(str, limits))
-    return f"its shedder {shedder.name!r} cannot act: it goes by {rule}, but {rates.why}; {remedy}"
+    return f"its shedder {shedder.name!r} cannot act: it uses {rule}, but {rates.why}; {remedy}"

@@ -94,7 +94,7 @@ def _incomplete(table: str, row: Mapping[str, Any]) -> str | None:
 
 def _time(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{shown(value)} is no integer of µs")
+        raise ValueError(f"{shown(value)} is not an integer of µs")
     if not FIRST_US <= value <= LAST_US:
         raise ValueError(f"{value} µs is not between the years 1 and 9999")
     return value
@@ -102,13 +102,13 @@ def _time(value: Any) -> int:
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
-        raise ValueError(f"{shown(value)} is no integer from -2^63 to 2^63 - 1")
+        raise ValueError(f"{shown(value)} is not an integer from -2^63 to 2^63 - 1")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{shown(value)} is no text")
+        raise ValueError(f"{shown(value)} is not text")
     # Parquet's strings are UTF-8, which cannot hold half of a surrogate pair.
     return value if value.isascii() else value.encode(errors="replace").decode()
 
@@ -140,7 +140,7 @@ class Bounds:
     def __call__(self, value: Any) -> float:
         """Return a number within the bounds."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{shown(value)} is no number")
+            raise ValueError(f"{shown(value)} is not a number")
         # Compared with the greatest float as well: an integer of 400 digits is finite and still no float.
         if not self.low <= value <= min(self.high, sys.float_info.max) or (self.excludes_low and value == self.low):
             least = f"above {self.low:g}" if self.excludes_low else f"{self.low:g} or more"
@@ -160,10 +160,10 @@ def _one_of(*known: str) -> Callable[[Any], str]:
 
 def _properties(value: Any) -> str:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{shown(value)} is no mapping")
+        raise ValueError(f"{shown(value)} is not a mapping")
     for key, label in value.items():
         if not isinstance(key, str) or not isinstance(label, str):
-            raise ValueError(f"property {shown(key)} is {shown(label)}, which is no text")
+            raise ValueError(f"property {shown(key)} is {shown(label)}, which is not text")
     return canonical_json(value)
 
 
@@ -173,9 +173,9 @@ def _json(value: Any) -> str:
     except NestingError:
         raise
     except ValueError:
-        raise ValueError(f"{shown(str(value))} is no JSON") from None
+        raise ValueError(f"{shown(str(value))} is not JSON") from None
     if not isinstance(record, dict):
-        raise ValueError(f"{shown(str(value))} is no JSON object")
+        raise ValueError(f"{shown(str(value))} is not a JSON object")
     return str(value)
 
 
@@ -196,11 +196,11 @@ def _topic(topic: str) -> str:
 
 def _boundaries(value: Any) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(f"{shown(value)} is no list of hash texts")
+        raise ValueError(f"{shown(value)} is not a list of hash texts")
     try:
         hashes = sorted({int(text, 16) for text in value})
     except (ValueError, TypeError):
-        raise ValueError(f"{shown(value)} has an entry that is no hash text like '0x40000000'") from None
+        raise ValueError(f"{shown(value)} has an entry that is not a hash text like '0x40000000'") from None
     if hashes and not 0 <= hashes[0] <= hashes[-1] <= HASH_END:
         raise ValueError(f"{shown(value)} does not lie within 0x00000000 to 0xffffffff")
     return [f"0x{hashed:08x}" for hashed in hashes]

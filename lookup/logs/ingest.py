@@ -135,7 +135,7 @@ def reader_of(
         parameters = {**read_toml(Path(below)), **parameters}
         use = parameters.pop("use", None)
         if not isinstance(use, str) or use not in registry.classes["log_readers"]:
-            raise SettingsError(f"{where}: use = {shown(f'shipped:{Path(below).stem}')} is no mapping of a log")
+            raise SettingsError(f"{where}: use = {shown(f'shipped:{Path(below).stem}')} is not a mapping of a log")
     if reader and use and reader != use:
         says = f" says {shown(reader)}; leave one out"
         raise SettingsError(where, f" says use = {shown(use)}, but ", Argument("reader"), says)

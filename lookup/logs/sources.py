@@ -461,7 +461,7 @@ def open_parquet(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[pq.
     except (pa.ArrowException, OSError) as error:
         if "magic bytes" in str(error):
             raise InputError(
-                f"{path}: is no Parquet file, or was cut off; `lookup ingest` makes tables from other formats"
+                f"{path}: is not a Parquet file, or was cut off; `lookup ingest` makes tables from other formats"
             ) from None
         # Arrow's further lines are its own call stack.
         raise InputError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None

@@ -253,7 +253,7 @@ def _note(columns: Mapping[str, Sequence[str]], times: Sequence[str], topic: str
         notes.append(f"no columns have whole names of topics, so they are made up: {made}")
     odd = next((value for value in columns.get("weight", ()) if not _NUMBER.fullmatch(value)), None)
     if odd is not None and topic != "weight":
-        notes.append(f"the column weight is not read, for {shown(odd)} is no weight")
+        notes.append(f"the column weight is not read, for {shown(odd)} is not a weight")
     return "; ".join(notes)
 
 

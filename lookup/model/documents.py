@@ -194,9 +194,9 @@ def parsed_object(source: str, what: str) -> dict[str, Any]:
     except NestingError as error:
         raise InputError(f"{what} {error}") from None
     except ValueError as error:
-        raise InputError(f"{what} is no JSON: {error}") from None
+        raise InputError(f"{what} is not JSON: {error}") from None
     if not isinstance(record, dict):
-        raise InputError(f"{what} is no JSON object but {type(record).__name__}")
+        raise InputError(f"{what} is not a JSON object but {type(record).__name__}")
     return record
 
 
@@ -295,7 +295,7 @@ def secret_in(path: str) -> str:
     try:
         return raw.decode().strip()
     except UnicodeDecodeError:
-        raise ValueError("is no text in UTF-8; it should hold the token") from None
+        raise ValueError("is not UTF-8 text; it should hold the token") from None
 
 
 def is_device(path: Path) -> bool:

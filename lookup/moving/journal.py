@@ -131,10 +131,10 @@ class Journal:
             except (ValueError, KeyError, TypeError):
                 text = shown(line[:60].decode(errors="replace"))
                 raise InputError(
-                    f"{self.path}, line {number} is no entry of a journal: {text}; name one that `lookup apply` wrote"
+                    f"{self.path}, line {number} is not an entry of a journal: {text}; name one of `lookup apply`"
                 ) from None
         if content and self.plan is None:
-            raise InputError(f"{self.path} is no journal of `lookup apply`: it begins without a plan")
+            raise InputError(f"{self.path} is not a journal of `lookup apply`: it begins without a plan")
 
     def _check(self, entry: dict[str, Any], number: int) -> None:
         """Refuse an entry that is not as it was written, or does not follow the one before."""
@@ -167,5 +167,5 @@ def read_journal(path: str | Path) -> Journal:
     content = journal.path.read_bytes()
     journal._read(content[: content.rfind(b"\n") + 1])
     if journal.plan is None:
-        raise InputError(f"{path} is no journal of `lookup apply`: it is empty")
+        raise InputError(f"{path} is not a journal of `lookup apply`: it is empty")
     return journal

@@ -86,7 +86,7 @@ def origins_of(rows: Rows, bundles: Iterable[str]) -> tuple[Origins, tuple[str, 
             for key, value in _properties(text):
                 sums[key][bundle][value] += weight / _SECONDS
     if not sums:
-        return {}, ("no lookup of the day before says in its properties where its client is",)
+        return {}, ("no lookup of the day before has properties that locate its client",)
     return {key: {name: dict(sums[key][name]) for name in sorted(sums[key])} for key in sorted(sums)}, ()
 
 

@@ -195,7 +195,7 @@ def read_plan(path: str | os.PathLike[str]) -> MovePlan:
     try:
         content = json_value(file.read_bytes().decode())
     except ValueError as error:
-        raise InputError(f"{file} is no whole JSON document: {error}; copy the plan again, or {_AGAIN}") from None
+        raise InputError(f"{file} is not a complete JSON document: {error}; copy the plan again, or {_AGAIN}") from None
     return plan_of(content, str(file))
 
 
@@ -210,7 +210,7 @@ def plan_of(content: object, name: str) -> MovePlan:
         InputError: as `read_plan` does.
     """
     if not isinstance(content, dict) or "plan" not in content:
-        raise InputError(f"{name} is no plan: `lookup plan` writes an object with the key plan; name its plan.json")
+        raise InputError(f"{name} is not a plan: `lookup plan` writes an object with the key plan; name its plan.json")
     if content["plan"] != VERSION:
         raise InputError(f"{name} is a plan of version {shown(content['plan'])}, and {VERSION} can be read; {_AGAIN}")
     content = dict(content)

@@ -82,7 +82,7 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
         PolicyError: if a part of the policy fails.
     """
     if policy.shedder is None:
-        raise InputError(f"policy {policy.name!r} has no shedder, which is what plans moves; name one with a shedder")
+        raise InputError(f"policy {policy.name!r} has no shedder, which plans the moves; name one with a shedder")
     limits = limits.model_copy(update={"drain": tuple(_drained(state, name) for name in limits.drain)})
     known = {bundle.rpartition("/")[0] for bundle in state.owners}
     for name in limits.only:
@@ -425,7 +425,7 @@ class _Planner:
         shedder = self._policy.shedder
         assert shedder is not None
         if "view.load.origins" in checked_reads(shedder) and not self._view.load.origins:
-            unknown = "brings load near its clients, and no lookups say where these are"
+            unknown = "brings load near its clients, but no lookups locate them"
             yield f"{shedder.name} {unknown}: it only evens it out"
 
     def _why(self, outcome: CycleOutcome) -> str:

@@ -169,7 +169,7 @@ def _settings_of(folder: str, given: str | None) -> tuple[NamespacePolicies, tup
     policies = policies_of(file.namespaces, file.failure_domains)
     if given is not None or policies.isolation or policies.anti_affinity_group:
         return policies, ()
-    return policies, (f"{_UNKNOWN}: {path} has none, which is right if there are none",)
+    return policies, (f"{_UNKNOWN}: {path} has none, which is fine if the cluster has none",)
 
 
 # A cluster that is there.

@@ -203,7 +203,7 @@ def _bundles(rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]) ->
     names, texts = latest.column("bundle").to_pylist(), latest.column("stats").to_pylist()
     loads, rates, is_sound = _figures(latest)
     if not is_sound.all():
-        left_out[f"{rows.file('bundles').name}: stats that are not what Pulsar writes"] += int((~is_sound).sum())
+        left_out[f"{rows.file('bundles').name}: stats that Pulsar does not write"] += int((~is_sound).sum())
     entries = zip(names, loads.tolist(), rates.tolist(), texts, is_sound.tolist(), strict=True)
     return {
         name: (BundleLoad(name, load, rate), text) for name, load, rate, text, ok in entries if ok and name in owners

@@ -323,7 +323,7 @@ class Coder:
         properties, by_rule = self._property_codes(batch)
         checks.refuse(properties < 0, lambda _: "properties is not a JSON object of texts", "properties")
         results = self._coded(batch, "result", lambda text: RESULTS.index(text) if text in RESULTS else -1)
-        checks.refuse(results < 0, lambda text: f"result {text!r} is none of {', '.join(RESULTS)}", "result")
+        checks.refuse(results < 0, lambda text: f"result {text!r} is not one of {', '.join(RESULTS)}", "result")
         weights = checks.weights()
         self.quarantined.extend(checks.quarantined)
         usable, is_redirect = checks.usable, results == RESULTS.index("redirect")

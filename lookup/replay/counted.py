@@ -343,7 +343,7 @@ def check_by(by: Sequence[str], balance_us: int) -> None:
     """Refuse dimensions by which demand cannot be told apart."""
     for name in by:
         if name not in BY_DIMENSIONS:
-            known = f": demand can be told apart by {', '.join(BY_DIMENSIONS)}"
+            known = f": demand can be divided by {', '.join(BY_DIMENSIONS)}"
             raise SettingsError(Argument("by", name), known)
     if "hour" in by and _HOUR_US % balance_us:
         needed = f": needs evaluation.balance_s to divide 3600; it is {balance_us // MICRO}"

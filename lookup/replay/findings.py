@@ -164,7 +164,7 @@ def _about_unsent(part: str, keys: Sequence[str], sent: Mapping[str, Counter[str
             continue
         known = f"clients send {listed(sorted(sent))}" if sent else "label clients by [[clients]]"
         right = f"did you mean {shown(like)}?" if like else known
-        what = f"{part} goes by the property {shown(key)}, which none of {quantity(lookups, 'lookup')} sends"
+        what = f"{part} uses the property {shown(key)}, which none of {quantity(lookups, 'lookup')} sends"
         yield Finding("policy-key", f"{what}; {right}", 0)
 
 

@@ -342,10 +342,10 @@ def _single_rows(
 #: Figures that a part may read and a run may lack, in the words of a warning.
 _GAPS = {
     "view.load.rates": (
-        "rates of messages, which are known where BUNDLES, and with reported load LOADS too, gives msgRateIn or "
-        "msgRateOut; load or its own default stands in"
+        "message rates, which need msgRateIn or msgRateOut in BUNDLES, and in LOADS with reported load. Load or its "
+        "own default is used instead"
     ),
-    "view.load.resources": "single resources, of which LOADS gives none; usage as a whole stands in",
+    "view.load.resources": "single resources, which LOADS lacks. Total usage is used instead",
 }
 
 
@@ -386,7 +386,7 @@ def unknown_figures(policies: Sequence[Policy], known: Collection[str]) -> list[
             for detail in sorted(details & _GAPS.keys() - frozenset(known)):
                 names = reading.setdefault((name, detail), [])
                 names += [policy.name] if policy.name not in names else []
-    return [f"{policies_named(names)}: {name!r} goes by {_GAPS[detail]}" for (name, detail), names in reading.items()]
+    return [f"{policies_named(names)}: {name!r} needs {_GAPS[detail]}" for (name, detail), names in reading.items()]
 
 
 def mean_load(settings: EvaluationFile) -> float | None:

@@ -267,7 +267,7 @@ def headline(difference: Difference) -> str:
     perhaps = sum(not change.is_certain for change in changed) - unlike
     more = "more " if shown else ""
     counts = (
-        (perhaps, f"{more}differs by what may be chance", f"{more}differ by what may be chance"),
+        (perhaps, f"{more}differs within chance", f"{more}differ within chance"),
         (unlike, "cannot be compared", "cannot be compared"),
         (same, "is the same", "are the same"),
     )
@@ -296,7 +296,7 @@ def cautions(difference: Difference) -> list[str]:
         of_these = dict.fromkeys(change.name for change in unlike if change.unlike == why)
         texts.append(f"Not comparable: {listed(of_these)}, since {why}.")
     if len({fingerprints_of(run.manifest["inputs"]).get("lookups") for run in difference.runs}) > 1:
-        texts.append("The runs replayed different logs, so that changes are those of the log as well.")
+        texts.append("The runs replayed different logs, so changes may come from the log.")
     policies = [run.results.policies for run in difference.runs]
     for where, own, other in ((difference.first, *policies), (difference.second, *policies[::-1])):
         names = [name for name in own if name not in other]
@@ -313,8 +313,8 @@ def legend(difference: Difference) -> list[str]:
     if all(change.unlike for change in difference.changed):
         return []
     text = (
-        "▲ better, ▼ worse, ? the 95 % interval holds no change; without a mark there is no interval or no better. "
-        "Intervals are as if the runs shared no luck; up to five of a hundred figures that are equal get a ▲ or ▼."
+        "▲ better, ▼ worse, ? the 95 % interval contains 0. Figures without an interval or a better direction have no "
+        "mark. Intervals treat the runs as independent. Of a hundred equal figures up to five get ▲ or ▼."
     )
     return [text]
 

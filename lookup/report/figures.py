@@ -374,12 +374,12 @@ def _document(path: str, name: str, raw: bytes | None = None) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path}/{name}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}/{name}: is no text in UTF-8") from None
+        raise InputError(f"{path}/{name}: is not UTF-8 text") from None
     content = parsed_object(text, f"{path}/{name}:")
     # Half a surrogate pair can be written in JSON, and in no page.
     if "\\ud" in text.lower():
         try:
             json.dumps(content, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise InputError(f"{path}/{name}: holds half a surrogate pair, which is no text in UTF-8") from None
+            raise InputError(f"{path}/{name}: holds half a surrogate pair, which is not UTF-8 text") from None
     return content

@@ -152,12 +152,12 @@ def decision_of(run: Run, text: str) -> tuple[RunName, int]:
     parts = rest.rsplit("/", 2)
     right = "like CLUSTER/POLICY/SEED/NUMBER, where NUMBER is the row in its file of decisions, from 0"
     if len(parts) < 3 or not parts[2].isdecimal() or not parts[1].removeprefix("-").isdecimal():
-        raise SettingsError(Argument("decision"), f": {text!r} is no id of a decision; one is {right}")
+        raise SettingsError(Argument("decision"), f": {text!r} is not an id of a decision; one is {right}")
     name, number = name_of(run, cluster=cluster, policy=parts[0], seed=int(parts[1])), int(parts[2])
     count = recorded_table(run, name, "decisions").num_rows
     if number >= count:
         known = f"they are numbered from 0 to {count - 1:,}" if count else "it has none"
-        raise SettingsError(Argument("decision"), f": {text!r} is no decision of the run; {known}")
+        raise SettingsError(Argument("decision"), f": {text!r} is not a decision of the run; {known}")
     return name, number
 
 

@@ -189,8 +189,8 @@ def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: Plan) -
         own = [figure for figure in series if figure.policy == policy]
         unsalted = outcome.unsalted.get(policy)
         if unsalted:
-            tell = "tells" if len(unsalted) == 1 else "tell"
-            reasons[policy] = f"{' and '.join(unsalted)} {tell} equal brokers apart by their names, whatever the salt"
+            separate = "separates" if len(unsalted) == 1 else "separate"
+            reasons[policy] = f"{' and '.join(unsalted)} {separate} equal brokers by their names, ignoring the salt"
         elif len({seed for figure in own for seed in figure.seeds}) == 1:
             reasons[policy] = "it was replayed with one seed"
         elif _are_equal_replicates(own):

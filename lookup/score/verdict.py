@@ -47,11 +47,11 @@ _HANDFUL = 5
 GATE_LEVEL = 0.01
 #: Advice that would make an interval narrower, by the source of most of the luck in it.
 _REMEDIES: Mapping[Luck, str] = {
-    "placement": "most of it is luck of the placement, which more seeds would average out",
-    "demand": "most of it is luck of the demand, of which a longer log or more bundles would say more",
-    "events": "most of it is luck of the events, of which a log with more of them would say more",
+    "placement": "most of the noise comes from the placement, which more seeds would average out",
+    "demand": "most of the noise comes from the demand, which a longer log or more bundles would reduce",
+    "events": "most of the noise comes from the events, and a log with more of them would reduce it",
 }
-_DRIFTS = "the difference drifts as slowly as the log is long, so that only a longer log would say more"
+_DRIFTS = "the difference drifts over the whole log, so only a longer log can decide"
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +435,7 @@ def too_few(a: Series, b: Series, difference: Sample, layout: Layout, rules: Ver
     if most >= rules.min_events:
         return None
     count = quantity(most, *EVENT_WORDS.get(cause, ("event happened", "events happened")))
-    return f"{count}; which one is luck, and {rules.min_events} of min_events are asked for"
+    return f"only {count}, fewer than the {rules.min_events} of min_events"
 
 
 def _too_few_blocks(parts: Sequence[MetricSums], layout: Layout, rules: VerdictSection) -> str | None:
@@ -444,7 +444,7 @@ def _too_few_blocks(parts: Sequence[MetricSums], layout: Layout, rules: VerdictS
     blocks = -(-len(np.unique(np.concatenate(cells))) // layout.block)
     if blocks >= max(2, rules.min_units):
         return None
-    return f"it rests on {quantity(blocks, 'block of time', 'blocks of time')}, fewer than {_wanted(blocks, rules)}"
+    return f"it is based on {quantity(blocks, 'block of time', 'blocks of time')}, fewer than {_wanted(blocks, rules)}"
 
 
 def _active_events(parts: Sequence[tuple[str, MetricSums]]) -> Counter[str]:
@@ -459,10 +459,10 @@ def _active_events(parts: Sequence[tuple[str, MetricSums]]) -> Counter[str]:
 def _too_few_bundles(weights: NDArray[np.float64], rules: VerdictSection) -> str:
     bundles, worth, least = int(np.count_nonzero(weights)), effective(weights), max(2, rules.min_units)
     if bundles < least:
-        return f"it rests on {quantity(bundles, 'bundle')}, fewer than {_wanted(bundles, rules)}"
+        return f"it is based on {quantity(bundles, 'bundle')}, fewer than {_wanted(bundles, rules)}"
     return (
-        f"one bundle has {weights.max() / weights.sum():.0%} of what it rests on, so that {bundles:,} bundles are "
-        f"worth {min(worth, least - 0.1):.1f} of equal weight, fewer than {_wanted(worth, rules)}"
+        f"one bundle has {weights.max() / weights.sum():.0%} of the load behind it, so {bundles:,} bundles "
+        f"count as {min(worth, least - 0.1):.1f} of equal load, fewer than {_wanted(worth, rules)}"
     )
 
 

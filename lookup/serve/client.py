@@ -208,7 +208,7 @@ class TopicServer:
         except OSError as error:
             raise InputError(f"{self.url} cannot be asked: {getattr(error, 'reason', error)}") from None
         except HTTPException as error:
-            raise self._stranger(f"with what is cut off, or no HTTP: {error!r}") from None
+            raise self._stranger(f"with an answer that is cut off, or not HTTP: {error!r}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._stranger(f"with {error}") from None
 

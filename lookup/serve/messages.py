@@ -84,7 +84,7 @@ def body_of(raw: bytes) -> dict[str, Any]:
     except NestingError as error:
         raise InputError(f"the body {error}") from None
     except ValueError as error:
-        raise InputError(f"the body is no JSON in UTF-8: {error}") from None
+        raise InputError(f"the body is not JSON in UTF-8: {error}") from None
     return mapping(value, "the body")
 
 

@@ -50,9 +50,7 @@ class Metrics:
         self.owners_lag = gauge("lookup_owners_lag_seconds", "age of the latest moment for which all owners are known")
         self.owners_lost = gauge("lookup_owners_lost", "1 if the state topic cannot be read")
         self.owners_losses = gauge("lookup_owners_losses", "times the state topic was lost since the start")
-        self.owners_refused = gauge(
-            "lookup_owners_refused", "records of the state topic that are not what Pulsar writes"
-        )
+        self.owners_refused = gauge("lookup_owners_refused", "records of the state topic that Pulsar does not write")
         self.topics_lost = gauge("lookup_topics_lost", "1 if the topics of the cluster cannot be read")
         self.loads_age = gauge("lookup_loads_age_seconds", "age of the oldest load that the latest decision saw")
         self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)

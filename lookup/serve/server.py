@@ -398,7 +398,7 @@ class DecisionServer:
             self._follow_owners()
             trouble = self._follower.trouble
             if trouble is not None and reported is None:
-                self._report(f"the state topic cannot be read, the owners known so far stand: {trouble[0]}")
+                self._report(f"the state topic cannot be read, the known owners are kept: {trouble[0]}")
             elif trouble is None and reported is not None:
                 self._report("the state topic can be read again")
             reported = None if trouble is None else trouble[0]

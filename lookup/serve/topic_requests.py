@@ -76,7 +76,7 @@ class TopicRequests:
         # A misspelt field would be a watch of everything.
         for name in fields:
             if name not in _WATCH_FIELDS:
-                raise InputError(f"{shown(name)} is no field of a watch; {', '.join(_WATCH_FIELDS)} are")
+                raise InputError(f"{shown(name)} is not a field of a watch; {', '.join(_WATCH_FIELDS)} are")
             if name not in _REPEATED and len(fields.getall(name)) > 1:
                 raise InputError(f"{name} is given twice")
         properties = [text.partition("=") for text in fields.getall("property", ())]

@@ -95,7 +95,7 @@ def verify(record: str, *, plugin_files: Sequence[str] = ()) -> Verified:
     try:
         files = list_files([f"{record}/decisions"])
     except InputError as error:
-        raise InputError(f"{record} is no record with decisions: {error}") from None
+        raise InputError(f"{record} is not a record with decisions: {error}") from None
     for file in files:
         with open_parquet(file) as parquet:
             rows = parquet.metadata.num_rows
@@ -273,20 +273,20 @@ class _Described:
         if are_same:
             cause, detail = self._cause(row, records)
         else:
-            cause, detail = "ownership", f"the owners {row['owners']} are not what was decided on"
+            cause, detail = "ownership", f"the owners {row['owners']} differ from those of the decision"
         return cause, f"{different}: {detail}"
 
     def _cause(self, row: Mapping[str, Any], records: ViewRecords) -> tuple[str, str]:
         registry, _, loads = row["view"].partition("@")[0].partition(".")
         registry_now, _, loads_now = view_digest(records).partition(".")
         if loads_now != loads:
-            return "load", f"the load in view {row['view']} is not what was decided on"
+            return "load", f"the load in view {row['view']} differs from that of the decision"
         if registry_now != registry:
-            return "registry", f"the brokers of view {row['view']} are not what was decided on"
+            return "registry", f"the brokers of view {row['view']} differ from those of the decision"
         if self.other_plugins:
             return "plug-in version", self.other_plugins
         if self.is_changed:
-            return "settings", f"the document {row['settings']}.json is not what was decided by"
+            return "settings", f"the document {row['settings']}.json differs from that of the decision"
         return "policy", "the same view, settings and plug-ins gave another answer"
 
     def _view(self, reference: str, records: ViewRecords) -> View:
@@ -322,7 +322,7 @@ def _compared(row: Mapping[str, Any], ballot: Ballot, seed: int) -> str | None:
     dice = 0.0
     if len(odds) > 1:
         if row["rolls"] is None:
-            return "no dice are recorded, and several brokers have odds"
+            return "no dice roll is recorded, and several brokers have odds"
         dice = roll(seed, row["cluster"], row["bundle"], row["rolls"])
         if dice != row["dice"]:
             return f"the dice were {row['dice']} and are {dice}"

@@ -99,7 +99,7 @@ class BrokerProfile(Strict):
             problems += [
                 f"load_balancer.{key}: there is no such key; did you mean {known!r}?" for key, known in slips.items()
             ]
-            problems += [f"load_balancer.{key}: is no key of Pulsar's load manager" for key in strange]
+            problems += [f"load_balancer.{key}: is not a key of Pulsar's load manager" for key in strange]
         problems += _unprefixed(self.properties, self.lookup_property_prefix)
         refuse(problems)
         return self
@@ -169,7 +169,7 @@ class BrokerEntry(Strict):
         if self.id is None and not _id_of(self.profile):
             problems.append("id: is missing, and no profile gives an advertised address and a web service port")
         if _BARE_IPV6.fullmatch(numbered(self.id or "", 0)):
-            problems.append(f"id: an IPv6 address stands in brackets, like [fd00::1]:8080, not {shown(self.id)}")
+            problems.append(f"id: write an IPv6 address in brackets, like [fd00::1]:8080, not {shown(self.id)}")
         if self.count is None:
             problems += self._missing_count()
         elif not is_numbered(self.id or ""):

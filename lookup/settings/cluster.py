@@ -42,7 +42,7 @@ class IsolationEntry(Strict):
                 try:
                     re.compile(pattern)
                 except re.error as error:
-                    problems.append(f"{key}[{index}]: {shown(pattern)} is no regular expression: {error}")
+                    problems.append(f"{key}[{index}]: {shown(pattern)} is not a regular expression: {error}")
         refuse(problems)
         return self
 

@@ -86,7 +86,7 @@ def _of_text(raw: bytes) -> ConfText:
     # Java reads Latin-1, whatever an editor wrote, and Latin-1 has a character for every byte.
     latin, text = raw.decode("latin-1"), raw.decode("utf-8-sig", errors="replace")
     if "\0" in latin:
-        raise ValueError("is no text; a broker.conf has lines like webServicePort=8080")
+        raise ValueError("is not text; a broker.conf has lines like webServicePort=8080")
     lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] not in "#!"]
     first = lines[0] if lines else ""
     # Java separates a key from its value by a colon as well, and [name] begins a section elsewhere.
@@ -99,9 +99,9 @@ def _of_text(raw: bytes) -> ConfText:
             documents = read(text) if begins else None
         except ValueError as error:
             if "{{" in text:
-                raise ValueError("is a template; give what it becomes, as `helm template` prints it") from None
+                raise ValueError("is a template; give its output, as `helm template` prints it") from None
             if not is_lines:
-                raise ValueError(f"is no valid {form}: {error}") from None
+                raise ValueError(f"is not valid {form}: {error}") from None
         else:
             if documents is not None:
                 return _of_documents(documents)

@@ -65,9 +65,7 @@ _Seeds = Annotated[
 
 
 #: Why a policy cannot begin with other bundles if there is such a table.
-OTHER_BUNDLES = (
-    "BUNDLES (inputs.bundles) has the loads of the log's own bundles, and says nothing of others; leave it out"
-)
+OTHER_BUNDLES = "BUNDLES (inputs.bundles) has the loads of the log's own bundles only; leave it out"
 
 #: Rows of a cluster that a task holds at a time by default: with Python and its libraries a task then takes less than a
 #: gigabyte (measured: `benchmarks/`).
@@ -98,9 +96,9 @@ class EvaluationSection(Strict):
     until: Moment | None = None
     """Lookups from then on are not read; absent: to the end of the log."""
     scored_from: Moment | None = None
-    """What is read before then is simulated but not scored, as in a warm-up; absent: from the end of the warm-up."""
+    """Earlier lookups are simulated but not scored, as in a warm-up. Default: the end of the warm-up."""
     seeds: _Seeds = 7
-    """Replicates, each with dice and a salt of its own: a number of seeds, drawn for each log, or a list of them."""
+    """Replicates, each with its own seed: their number, or a list of seeds."""
     draw: CountS = 0
     """Which draw of so many seeds: the same log has others in each, and another log has others in all."""
     default_bundles: Positive = Field(default=4, le=MOST_BUNDLES)
@@ -134,7 +132,7 @@ class EvaluationSection(Strict):
         if self.draw and isinstance(self.seeds, tuple):
             problems.append(f"draw: {self.draw} should be 0 with a list of seeds; a number of seeds is drawn")
         if self.load == "reported" and self.load_reports == "published":
-            problems.append('load_reports: LOADS says what was published; "published" needs load = "simulated"')
+            problems.append('load_reports: LOADS has the published load; "published" needs load = "simulated"')
         refuse(problems)
         return self
 
@@ -154,7 +152,7 @@ class VerdictSection(Strict):
     margins: Mapping[str, Share] = {}
     """Margins of single metrics."""
     guard_margin: Share = 0.0001
-    """Loss that is none in what is guarded: answers, overload; of all lookups, or time of brokers."""
+    """Tolerated loss of the guarded figures: a share of all lookups, or of the brokers' time."""
     require_decision: Truth = False
     """If true, an inconclusive primary metric makes the exit code 4; that of a guarded one always does."""
     accept_placement: Truth = False
@@ -164,7 +162,7 @@ class VerdictSection(Strict):
     min_units: Positive = 8
     """With fewer senders of equal weight finer ones are counted; with fewer bundles, or blocks, nothing is decided."""
     min_events: Positive = 5
-    """With fewer lost brokers (unloads, splits) than this, what only they caused is inconclusive."""
+    """Figures that only lost brokers, unloads or splits change are inconclusive with fewer of these events."""
 
 
 class LintSection(Strict):
@@ -180,11 +178,11 @@ class InputsSection(Strict):
     # An empty path would be the folder of the settings.
 
     lookups: Text | None = None
-    """LOOKUPS: what clients asked."""
+    """LOOKUPS: the lookups of clients."""
     brokers: Text | None = None
     """BROKERS: who was registered when; absent: from `[[brokers]]`."""
     loads: Text | None = None
-    """LOADS: what brokers reported."""
+    """LOADS: the load reports of brokers."""
     bundles: Text | None = None
     """BUNDLES: statistics of bundles."""
     ownership: Text | None = None

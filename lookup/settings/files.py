@@ -85,7 +85,7 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"{path}: is no text in UTF-8") from None
+        raise SettingsError(f"{path}: is not UTF-8 text") from None
 
 
 def parsed_toml(text: str, path: Path) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def parsed_toml(text: str, path: Path) -> dict[str, Any]:
     except NestingError as error:
         raise SettingsError(f"{path}: {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path}: is no valid TOML: {error}") from None
+        raise SettingsError(f"{path}: is not valid TOML: {error}") from None
 
 
 def anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class PartSpec(Strict):
     use: str
     """Name of the part, as `lookup plugins list` prints it."""
     parameters: Mapping[str, Any] = {}
-    """Everything written beside `use` and `weight`; the part's own class says what is permitted."""
+    """All keys beside `use` and `weight`. The part's class defines them."""
     weight: Share = 1.0
     """Factor of a scorer's numbers in the sum; scorers only."""
 
@@ -96,9 +96,9 @@ class PolicySpec(Strict):
     name: str
     """Name in reports; unique within an evaluation."""
     filters: tuple[PartSpec, ...] = ()
-    """Parts that say which brokers may serve a request at all, asked in this order."""
+    """Parts that select the brokers that may serve a request, applied in this order."""
     scorers: tuple[PartSpec, ...] = ()
-    """Parts that say how good each broker is; a weighted sum. None: all brokers score 1.0."""
+    """Parts whose weighted sum is the score of each broker. None: all brokers score 1.0."""
     selector: PartSpec
     """Part that states the odds by which a broker is chosen."""
     shedder: PartSpec | None = None
@@ -106,31 +106,31 @@ class PolicySpec(Strict):
     splitter: PartSpec | None = None
     """Part that divides bundles, in scenarios and live; a replay honours logged splits; absent: none."""
     grace_s: CountS | None = None
-    """Seconds for which a bundle that the shedder unloaded is left in peace; absent: what a `broker.conf` says in
-    loadBalancerSheddingGracePeriodMinutes, else 1800."""
+    """Seconds before the shedder may unload the same bundle again. Default: loadBalancerSheddingGracePeriodMinutes of a
+    `broker.conf`, else 1800."""
     on_error: OnError = "stop"
     """Consequence if a part raises: end the run, decline the request, or go on without the part."""
     from_broker_conf: str | None = None
-    """Path of a `broker.conf` that the policy is read from; keys written beside it count before what it says."""
+    """Path of a `broker.conf` that the policy is read from; keys beside it take precedence."""
     pulsar: Release | None = None
     """Release whose rules and defaults count; absent: that of the brokers if all run one, else 4.2."""
     shedding_interval_s: Annotated[CountS, Field(ge=1)] | None = None
-    """Seconds before the first cycle of the shedder and between two; absent: what a `broker.conf` says in
-    loadBalancerSheddingIntervalMinutes, else 60."""
+    """Seconds before the first cycle of the shedder and between two cycles. Default:
+    loadBalancerSheddingIntervalMinutes of a `broker.conf`, else 60."""
     second_choice: Mapping[str, Any] | None = None
     """Filters for another choice if they leave no broker or the choice is overloaded, as in the modular manager."""
     destination_first: bool = False
     """Choose where a bundle goes before it is unloaded, as the modular manager does: one whose owner is chosen again
     stays, the others go where they were to go; by default the next lookup chooses."""
     excluded_namespaces: tuple[str, ...] | None = None
-    """Namespaces of which the shedder unloads nothing (PIP-380); absent: those that a `broker.conf` names in
-    loadBalancerSheddingExcludedNamespaces, else none."""
+    """Namespaces whose bundles the shedder keeps (PIP-380). Default: loadBalancerSheddingExcludedNamespaces of a
+    `broker.conf`, else none."""
     unload_children: bool = False
     """Take the children of a split from their owner at once, so that the next lookup places them, as the modular
     manager does, unless no other broker may have them; by default they stay with it."""
     bundles: Annotated[int, Field(strict=True, ge=1, le=MOST_BUNDLES)] | None = None
-    """Equal bundles that a namespace begins with in a replay, unless `[[namespaces]]` gives it bundles of its own;
-    absent: what a `broker.conf` says in defaultNumberOfNamespaceBundles, else `evaluation.default_bundles`."""
+    """Equal bundles that a namespace begins with in a replay, unless `[[namespaces]]` gives it bundles of its own.
+    Default: defaultNumberOfNamespaceBundles of a `broker.conf`, else `evaluation.default_bundles`."""
     weights: Mapping[str, Any] = {}
     """Weights of cpu, direct_memory, bandwidth_in and bandwidth_out in the usage that the modular manager's parts go
     by, where brokers report these; absent keys: Pulsar's."""

@@ -31,7 +31,7 @@ class ServingSection(Strict):
     """Rules of the decision server."""
 
     cluster: Annotated[Text, held_to(cluster_problem)]
-    """Name of the cluster whose brokers ask, as it stands in the recorded tables."""
+    """Name of the cluster whose brokers ask, as in the recorded tables."""
     record: Text
     """Path of the folder in which lookups and decisions are recorded; it may hold earlier records."""
     active: str | None = None
@@ -44,7 +44,7 @@ class ServingSection(Strict):
     token_file: str | None = None
     """Path of a file with the token that brokers have to send; absent: none."""
     flush_s: Annotated[float, Field(strict=True, ge=0.1, le=3600)] = 5.0
-    """Seconds after which a row is in a file: what a crash of the server may lose."""
+    """Seconds until a row is in a file. A crash of the server may lose the rows of that time."""
     seed: Seed = 1
     """Seed of the dice."""
     prefix: str = "lookup."
@@ -74,7 +74,7 @@ class ServingSection(Strict):
         """Return a sentence for what is permitted and probably not meant."""
         if self.token_file is not None or self.bind == "localhost" or is_loopback(self.bind):
             return ()
-        who = "whoever reaches this machine can read and fill the record, and ask the policies"
+        who = "anyone who reaches this machine can read and fill the record, and ask the policies"
         return (f"serving.bind: {shown(self.bind)} and no serving.token_file: {who}; give a file with a token",)
 
     def token(self) -> str | None:

@@ -94,7 +94,7 @@ class TuneSection(Strict):
     evaluation: Text | Mapping[str, Any]
     """Path of the evaluation: log, brokers, rules, the incumbent and the policies that spaces change.
 
-    A program may give what would stand in it."""
+    A program may give its content."""
     objectives: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """Figures to improve, `metric` or `metric:key`; absent: `imbalance_max_mean`, and `match_ratio` of each label."""
     prices: tuple[str, ...] | None = None
@@ -102,7 +102,7 @@ class TuneSection(Strict):
     limits: Mapping[str, Share] = {}
     """By figure, how many times the incumbent's a candidate's may be at most, or at least if it should rise."""
     tolerance: Ratio = 0.05
-    """Loss of an objective that is none, as a share of the incumbent's figure."""
+    """Tolerated loss of an objective, as a share of the incumbent's figure."""
     candidates: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 64
     """How many settings are tried, today's included."""
     minutes: Annotated[float, Field(strict=True, gt=0)] | None = None
@@ -119,13 +119,13 @@ class TuneFile(WholeFile):
     """Everything that a search needs besides the evaluation it names."""
 
     tune: TuneSection
-    """What is sought, and where."""
+    """Objectives and limits of the search."""
     spaces: Annotated[
         tuple[SpaceEntry, ...],
         Field(min_length=1),
         BeforeValidator(lambda given: given, json_schema_input_type=list[SpaceEntry | str]),
     ]
-    """What is varied; tables, or paths of files with one."""
+    """Settings to vary: tables, or paths of files with one."""
 
     @classmethod
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:

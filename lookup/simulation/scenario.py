@@ -146,7 +146,7 @@ class ScenarioEvent(Strict):
     def _check(self) -> Self:
         problems = []
         if self.factor is None and (self.namespace is not None or self.topics):
-            problems.append("factor: the event says whose load changes but not by how much")
+            problems.append("factor: the event names a load but not how much it changes")
         elif self.factor is None and not (self.leave or self.join):
             problems.append("nothing happens: give leave, join or factor")
         refuse(problems)
@@ -225,17 +225,15 @@ class Scenario(Strict):
     def _check(self) -> Self:
         problems = [*self._wrong_names(), *self._wrong_events()]
         problems += [
-            f"policies[{index}].bundles: {policy.bundles} of policy {policy.name!r} have no effect; in a scenario "
-            "`namespaces` says how many there are"
+            f"policies[{index}].bundles: {policy.bundles} of policy {policy.name!r} have no effect. In a scenario "
+            "`namespaces` gives their number"
             for index, policy in enumerate(self.policies)
             if policy.bundles is not None
         ]
         if self.window > self.minutes:
             problems.append(f"window: {self.window} minutes are more than the scenario has, {self.minutes}")
         if not self.properties and any(assertion.figure == "matched" for assertion in self.assertions):
-            problems.append(
-                "assertions: matched is told only where clients send properties; give the scenario `properties`"
-            )
+            problems.append("assertions: matched needs clients that send properties; give the scenario `properties`")
         # The registry can be followed only if every name in it is known.
         refuse(problems or list(self._wrong_registry()))
         return self

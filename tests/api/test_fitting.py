@@ -131,7 +131,7 @@ def test_brokers_without_times_are_registered_all_the_time(make: Callable[[Any],
         ([{"broker": "a:1", "rack": "a"}], r"brokers\[0\]\.rack: there is no such key; "),
         ([{"broker": "a:1", "properties": {"rack": "a"}}], r'brokers\[0\]\..* did you mean "lookup\.rack"\?$'),
         ([{"ts": "2026-01-31", "broker": "a:1"}], "brokers: column event is missing; "),
-        (["a:1"], "brokers: row 0 is 'a:1', which is no mapping"),
+        (["a:1"], "brokers: row 0 is 'a:1', which is not a mapping"),
     ],
 )
 def test_brokers_that_cannot_be_read_are_named(rows: Any, sentence: str) -> None:

@@ -173,7 +173,7 @@ _UNUSABLE = "lookups: 100 of 100 rows .*"
 @pytest.mark.parametrize(
     ("name", "given", "sentence"),
     [
-        ("loads", lambda: [1, 2], "loads: row 0 is 1, which is no mapping"),
+        ("loads", lambda: [1, 2], "loads: row 0 is 1, which is not a mapping"),
         ("lookups", lambda: pl.LazyFrame({"ts": [1]}), "lookups: is of type LazyFrame, "),
         ("loads", _without("loads", "ts"), "loads: column ts is missing; it needs ts, broker, load, and has Cluster, "),
         ("bundles", _without("bundles", "ts", "stats"), "bundles: columns ts and stats are missing; "),
@@ -216,7 +216,7 @@ def test_rows_that_cannot_be_used_are_in_quarantine_under_their_argument() -> No
     (row,) = lookup.evaluate(settings=SETTINGS, workers=HERE, **given).quarantine.to_dict("records")
 
     assert (row["table"], row["source"], row["line"]) == ("loads", "loads", 4)
-    assert "load data is no JSON" in row["reason"]
+    assert "load data is not JSON" in row["reason"]
 
 
 def test_a_run_says_that_it_had_frames(tmp_path: Path) -> None:

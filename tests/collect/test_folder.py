@@ -131,13 +131,13 @@ def test_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("brokers/part-copy.parquet", "", "part-copy.parquet is no file"),
-        ("brokers/part-000001 (1).parquet", "", "is no file of this record"),
+        ("brokers/part-copy.parquet", "", "part-copy.parquet is not a file"),
+        ("brokers/part-000001 (1).parquet", "", "is not a file of this record"),
         ("brokers/part-000009.parquet", "PAR1", "cannot be read as Parquet"),
         ("namespaces.toml", "x =", "Invalid value"),
         ("namespaces.toml", "x = 1", ": 'namespaces'"),
         ("namespaces.toml", '[[namespaces]]\nname = "t/n"\nboundaries = ["x"]', "invalid literal"),
-        ("namespaces.toml", "namespaces = 3", "is not what"),
+        ("namespaces.toml", "namespaces = 3", "is not a file of `lookup collect`"),
     ],
     ids=["copy", "another copy", "torn", "no TOML", "another table", "no boundary", "no list"],
 )

@@ -10,7 +10,9 @@ from lookup.commands.advice import obstacles_of, warnings_of
 from lookup.settings import load_manager_keys
 from tests.settings.files import evaluation, write
 
-_MODULAR = "brokers b-0:1 to b-1:1: ModularLoadManagerImpl is no extensible load manager and ignores lookup properties"
+_MODULAR = (
+    "brokers b-0:1 to b-1:1: ModularLoadManagerImpl is not an extensible load manager and ignores lookup properties"
+)
 _TEMPLATE = '[[brokers]]\nid = "b-{n}:1"\ncount = 2\nprofile = "b.conf"\n'
 
 

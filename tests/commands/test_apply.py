@@ -75,7 +75,7 @@ def test_a_journal_of_another_plan_is_refused(
 
     assert f"of another plan than {path}; --journal" in _refused(capsys, path, "--journal", str(journal), "--yes")
     journal.write_text("mine\n")
-    assert "line 1 is no entry" in _refused(capsys, path, "--journal", str(journal), "--yes")
+    assert "line 1 is not an entry" in _refused(capsys, path, "--journal", str(journal), "--yes")
     assert journal.read_text() == "mine\n"
 
 

@@ -48,7 +48,7 @@ def test_what_cannot_be_evaluated_is_one_sentence(
     lookup: Run, tmp_path: Path, flags: tuple[str, ...], sentence: str
 ) -> None:
     """Settings and inputs are checked before Spark starts, and no output appears."""
-    (tmp_path / "garbage.parquet").write_bytes(b"PAR1 this is no table")
+    (tmp_path / "garbage.parquet").write_bytes(b"PAR1 this is not a table")
     (tmp_path / "empty").mkdir()
     config = evaluation(tmp_path)
     before = names_in(tmp_path)
@@ -292,8 +292,8 @@ def test_a_worse_candidate_exits_with_3(lookup: Run, tmp_path: Path, log: Path) 
         ("spark://127.0.0.1:1", "--master: nobody answers at spark://127.0.0.1:1; "),
         ("spark://127.0.0.1:1,[::1]:x", "--master: '[::1]:x' of "),
         ("spark://here", "--master: 'here' of "),
-        ("lokal", "--master: 'lokal' is no master"),
-        ("local[0]", "--master: 'local[0]' is no master"),
+        ("lokal", "--master: 'lokal' is not a master"),
+        ("local[0]", "--master: 'local[0]' is not a master"),
     ],
 )
 def test_a_master_that_does_not_answer_is_one_sentence(

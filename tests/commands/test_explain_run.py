@@ -43,7 +43,7 @@ def test_a_decision_is_taken_apart(lookup: Run, run: Path) -> None:
     assert "topic:      persistent://" in ran.out
     assert "property-match × 0.7" in ran.out
     assert "Dice: 0." in ran.out
-    assert ran.out.endswith("equals what the run recorded.\n")
+    assert ran.out.endswith("equals the record of the run.\n")
     assert "replaying rack over east" in ran.err
 
 

@@ -55,7 +55,7 @@ SENTENCES = [
         "a Spark task failed: Java heap space; out of memory?",
     ),
     ("Answer from Java side is empty", "a Spark task failed: Answer from Java side is empty; out of memory?"),
-    ("", "a Spark task failed: Spark does not say why"),
+    ("", "a Spark task failed: Spark gives no reason"),
 ]
 
 

@@ -88,7 +88,7 @@ def test_a_budget_is_checked_before_anything_is_replayed(
     ("flags", "sentence"),
     [
         (("--budget", "{0}/budget.toml", "--junit", "{0}/budget.toml"), "--junit: {0}/budget.toml is {0}/budget.toml,"),
-        (("--junit", "{0}"), "--junit: {0} is no file; "),
+        (("--junit", "{0}"), "--junit: {0} is not a file; "),
         (("--junit", "{0}/run/report.md"), "--junit: {0}/run/report.md is {0}/run/report.md,"),
         (("--junit", "{0}/run/cells/x.xml"), "--junit: {0}/run/cells/x.xml lies in {0}/run/cells,"),
         (("--against", "{0}/main", "--junit", "{0}/main/junit.xml"), "--junit: {0}/main/junit.xml lies in {0}/main,"),

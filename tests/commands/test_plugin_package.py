@@ -99,9 +99,9 @@ def test_commands_have_the_name_that_was_typed(lookup: Run, tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("", "'' is no name"),
-        ("rack aware", "'rack aware' is no name"),
-        ("rack-", "'rack-' is no name"),
+        ("", "'' is not a name"),
+        ("rack aware", "'rack aware' is not a name"),
+        ("rack-", "'rack-' is not a name"),
         ("3-racks", "imported as 3_racks"),
         ("class", "imported as class"),
         ("JSON", "imported as json"),

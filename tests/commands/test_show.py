@@ -186,9 +186,9 @@ def test_a_bad_value_of_a_profile_is_told_under_pulsars_key(lookup: Run, project
 
 _MODULAR = "loadBalancerBundleUnloadMinThroughputThreshold=20\n"
 _IDLE = (
-    "warning: policy 'today': its shedder 'threshold' cannot act: it goes by min_offload = 20,971,520 bytes/s "
-    "(loadBalancerBundleUnloadMinThroughputThreshold = 20), but what a bundle carries is known as the weight of its "
-    "lookups only; give inputs.bundles, or state evaluation.bytes_per_weight"
+    "warning: policy 'today': its shedder 'threshold' cannot act: it uses min_offload = 20,971,520 bytes/s "
+    "(loadBalancerBundleUnloadMinThroughputThreshold = 20), but the load of a bundle is known only as the weight of "
+    "its lookups; give inputs.bundles, or state evaluation.bytes_per_weight"
 )
 
 

@@ -149,7 +149,7 @@ class Growing(Told):
 
 def test_sums_that_do_not_add_up_are_refused() -> None:
     """Batches of one run have the same rows."""
-    with pytest.raises(PluginError, match=r"^metric 'told' .*\(2, 1\) after .*\(1, 1"):
+    with pytest.raises(PluginError, match=r"^metric 'told' .*\(2, 1\) cannot be added to .*\(1, 1"):
         sums_of(Growing(sums_answer=[], resample="none"), [BATCH, BATCH], None)
 
 

@@ -62,18 +62,18 @@ def test_the_cluster_of_the_command_is_for_rows_without_one() -> None:
 SENTENCES = [
     ({"topic": "persistent://t/ns/[a-z]+"}, "topic: 'persistent://t/ns/[a-z]+' is a regular expression of a topic"),
     ({"topic": "orders"}, "topic: topic 'orders' does not begin with persistent://"),
-    ({"topic": 7}, "topic: 7 is no text"),
-    ({"ts": "now"}, "ts: 'now' is no integer of µs"),
+    ({"topic": 7}, "topic: 7 is not text"),
+    ({"ts": "now"}, "ts: 'now' is not an integer of µs"),
     ({"ts": FIRST_US - 1}, "ts: -62135596800000001 µs is not between the years 1 and 9999"),
-    ({"seq": 1 << 63}, "seq: 9223372036854775808 is no integer from -2^63 to 2^63 - 1"),
-    ({"ts": True}, "ts: True is no integer of µs"),
+    ({"seq": 1 << 63}, "seq: 9223372036854775808 is not an integer from -2^63 to 2^63 - 1"),
+    ({"ts": True}, "ts: True is not an integer of µs"),
     ({"weight": math.nan}, "weight: nan is not a finite number, 0 or more"),
-    ({"weight": "2"}, "weight: '2' is no number"),
+    ({"weight": "2"}, "weight: '2' is not a number"),
     ({"propensity": 1.5}, "propensity: 1.5 is not a finite number, above 0 and at most 1"),
     ({"result": "ok"}, "result: 'ok' is none of connect, redirect, failed, unknown"),
     ({"read_only": 1}, "read_only: 1 is neither true nor false"),
-    ({"properties": "{}"}, "properties: '{}' is no mapping"),
-    ({"properties": {"rack": 1}}, "properties: property 'rack' is 1, which is no text"),
+    ({"properties": "{}"}, "properties: '{}' is not a mapping"),
+    ({"properties": {"rack": 1}}, "properties: property 'rack' is 1, which is not text"),
     ({"wieght": 1.0}, "there is no column 'wieght'; did you mean 'weight'?"),
     ({"topic": None}, "topic is missing"),
     ({"latency_ms": 10**400}, "latency_ms: 1000"),
@@ -124,7 +124,7 @@ def test_json_is_left_to_a_caller_that_parses_it() -> None:
     row = {"ts": 7, "cluster": "east", "broker": "b:1", "load": "[1]"}
 
     assert check_row("loads", row, reads_json=False) == row
-    assert check_row("loads", {**row, "broker": ""}, reads_json=False) == "broker: '' is no text"
+    assert check_row("loads", {**row, "broker": ""}, reads_json=False) == "broker: '' is not text"
 
 
 def test_the_page_lists_the_columns_of_the_code() -> None:
@@ -167,4 +167,4 @@ def test_an_empty_text_of_a_lookup_is_none(name: str) -> None:
     row = {"ts": 1, "topic": "persistent://t/n/a", "cluster": "c"}
 
     assert check_row("lookups", {**row, name: ""}) == check_row("lookups", row)
-    assert check_row("lookups", {**row, "topic": ""}) == "topic: '' is no text"
+    assert check_row("lookups", {**row, "topic": ""}) == "topic: '' is not text"

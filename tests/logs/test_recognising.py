@@ -366,7 +366,7 @@ def test_what_looks_as_if_it_counted_and_is_not_read_is_noted(tmp_path: Path) ->
 
     (note,) = found.notes
     assert "zone says CET" in note
-    assert "'heavy' is no weight" in note
+    assert "'heavy' is not a weight" in note
 
 
 def test_a_load_balancer_is_no_broker(tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ def test_nulls_and_unknown_keys_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("{", "is no JSON: "),
-        ("[]", "no JSON object but list"),
-        ("7", "no JSON object but int"),
+        ("{", "is not JSON: "),
+        ("[]", "not a JSON object but list"),
+        ("7", "not a JSON object but int"),
         ('{"webServiceUrl": 5}', "webServiceUrl is 5, not a text"),
         ('{"advertisedListeners": 5}', "advertisedListeners is 5, not an object"),
         ('{"advertisedListeners": {"a": 5}}', r"advertisedListeners\.a is 5, not an object"),

@@ -125,7 +125,7 @@ def test_a_wrong_value_is_named(read: Callable[[object, str], Any], value: objec
 
 @pytest.mark.parametrize(
     ("source", "sentence"),
-    [("{", "it is no JSON: "), ("null", "no JSON object but NoneType"), ("[" * 100_000, "it is nested too deep")],
+    [("{", "it is not JSON: "), ("null", "not a JSON object but NoneType"), ("[" * 100_000, "it is nested too deep")],
 )
 def test_what_is_no_object_is_refused(source: str, sentence: str) -> None:
     """By one sentence, also where Python's own reader gives up."""

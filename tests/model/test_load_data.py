@@ -52,8 +52,8 @@ def test_bundle_stats_are_read() -> None:
 @pytest.mark.parametrize(
     ("read", "text", "sentence"),
     [
-        (broker_load_from_json, "{", "data is no JSON"),
-        (broker_load_from_json, "[]", "no JSON object but list"),
+        (broker_load_from_json, "{", "data is not JSON"),
+        (broker_load_from_json, "[]", "not a JSON object but list"),
         (broker_load_from_json, '{"topics": "7"}', "topics is '7', "),
         (broker_load_from_json, '{"topics": 7.5}', "topics is 7.5, not a whole number"),
         (broker_load_from_json, '{"cpu": 5}', "cpu is 5, not an object"),
@@ -61,7 +61,7 @@ def test_bundle_stats_are_read() -> None:
         (broker_load_from_json, '{"bandwidthIn": {"usage": "x"}}', r"bandwidthIn\.usage is 'x', "),
         (broker_load_from_json, '{"memory": {"limit": NaN}}', r"memory\.limit is nan, "),
         (broker_load_from_json, '{"weightedMaxEMA": true}', "weightedMaxEMA is True, not a number"),
-        (bundle_stats_from_json, "nonsense", "bundle stats is no JSON"),
+        (bundle_stats_from_json, "nonsense", "bundle stats is not JSON"),
         (bundle_stats_from_json, '{"msgRateIn": []}', r"msgRateIn is \[\], not a number"),
         (bundle_stats_from_json, '{"msgRateIn": 1e999}', "msgRateIn is inf, "),
     ],

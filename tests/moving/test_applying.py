@@ -276,7 +276,7 @@ def test_the_way_back_restores_every_owner(standin: StandIn, tmp_path: Path) -> 
     assert (second.steps("moved"), second.steps("skipped")) == ([3, 2, 1], [4])
     assert [standin.owners[bundle] for bundle in standin.bundles] == [*BROKERS, "c:8080", *BROKERS[1:]]
     assert len(standin.unloads) == 5
-    with pytest.raises(InputError, match="was taken back"):
+    with pytest.raises(InputError, match="was rolled back"):
         _applied(standin, tmp_path)
 
 

@@ -72,7 +72,7 @@ def test_a_line_that_is_no_entry_is_named(tmp_path: Path) -> None:
         (b'{"event": "begun", "journal": 2, "at": "x", "plan": {}}\n', "journal of version 2"),
         (b'{"event": "begun", "journal": 1, "at": "x", "plan": {}}\n', "line 1 was changed"),
         (b'{"event": "thawed", "at": "x"}\n', "line 1 was changed"),
-        (b"[]\n", "line 1 is no entry"),
+        (b"[]\n", "line 1 is not an entry"),
     ],
 )
 def test_what_is_no_journal_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:

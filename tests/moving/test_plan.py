@@ -75,10 +75,10 @@ def test_an_edit_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (plan_bytes(_plan())[:200], "is no whole JSON document"),
-        (b"\xff", "is no whole JSON document"),
-        (b"[]", "is no plan"),
-        (b'{"policies": []}', "is no plan"),
+        (plan_bytes(_plan())[:200], "is not a complete JSON document"),
+        (b"\xff", "is not a complete JSON document"),
+        (b"[]", "is not a plan"),
+        (b'{"policies": []}', "is not a plan"),
         (b'{"plan": 1, "checksum": ""}', "plan of version 1"),
     ],
 )

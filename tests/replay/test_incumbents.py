@@ -56,7 +56,7 @@ def test_pulsars_shedders_act_only_if_bytes_are_known(tmp_path: Path, sample: Pa
     suggested = re.search(r"bytes_per_weight; ([0-9.e+]+) is suggested", said)
     cycles = idle.inputs.cycles
 
-    assert said.startswith(f"its shedder {part!r} cannot act: it goes by ")
+    assert said.startswith(f"its shedder {part!r} cannot act: it uses ")
     assert parameter in said
     assert any(said in warning and "no verdict against it" in warning for warning in warned)
     assert cycles["today"].accepted == 0

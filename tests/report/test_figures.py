@@ -133,8 +133,8 @@ def test_a_text_that_no_page_can_hold_is_refused(tmp_path: Path) -> None:
     ("name", "text", "sentence"),
     [
         ("summary.json", None, "has no summary.json"),
-        ("manifest.json", "{", "manifest.json: is no JSON: "),
-        ("summary.json", "[]", "summary.json: is no JSON object"),
+        ("manifest.json", "{", "manifest.json: is not JSON: "),
+        ("summary.json", "[]", "summary.json: is not a JSON object"),
         ("summary.json", "{}", "summary.json: its schema is 'None'"),
         ("summary.json", '{"schema": 1}', "summary.json: its schema is '1', and 2 can be read"),
         ("summary.json", '{"schema": 2}', "summary.json: figures is missing; "),

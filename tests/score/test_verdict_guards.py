@@ -114,7 +114,7 @@ class TestWords:
         (verdict,) = guarded(losses(0.001, 0.002, level=0.1)).verdicts
 
         half = 0.002 * stats.t.ppf(0.975, 4) / stats.t.ppf(0.95, 4)
-        for part in ("0.0001 is lost", "it may be 0.003: ", f"effect {half:.3g}, ", "luck of the placement"):
+        for part in ("0.0001 is lost", "it may be 0.003: ", f"effect {half:.3g}, ", "noise comes from the placement"):
             assert part in str(verdict.reason)
 
     def test_what_is_taken_back_is_open(self) -> None:

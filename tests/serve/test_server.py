@@ -233,7 +233,7 @@ def test_decision_is_explained(server: Server) -> None:
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        (b"{", "the body is no JSON"),
+        (b"{", "the body is not JSON"),
         (b"\xff\xfe", "no JSON in UTF-8"),
         (b"[" * 5000, "nested too deep"),
         (b"[]", "not an object"),
@@ -268,7 +268,7 @@ def test_malformed_request_is_answered_with_a_sentence(server: Server, body: Any
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        (b"{", "the body is no JSON"),
+        (b"{", "the body is not JSON"),
         (b'{"broker": "b1:8080", "lookups": [' + b"[" * 5000, "nested too deep"),
         ({"lookups": []}, "broker is missing"),
         ({"broker": "b1:8080", "lookups": [], "dropped": -1}, "dropped is -1"),

@@ -279,7 +279,7 @@ def test_table_of_another_kind_is_a_sentence(folder: Path, table: str, column: s
 
 def test_folder_that_is_no_record_is_a_sentence(tmp_path: Path) -> None:
     """A folder without decisions is refused in one sentence."""
-    with pytest.raises(InputError, match="is no record with decisions"):
+    with pytest.raises(InputError, match="is not a record with decisions"):
         verify(str(tmp_path))
 
 

@@ -213,7 +213,7 @@ def test_a_topic_that_was_deleted_and_created_again_between_two_looks_is_another
         ({"property": "=a"}, 400, "a property has no key"),
         ({"property": "a"}, 400, "should be KEY=VALUE"),
         ({"property": ["a=1", "a=2"]}, 400, "a key is given twice"),
-        ({"patern": "a"}, 400, "'patern' is no field"),
+        ({"patern": "a"}, 400, "'patern' is not a field"),
         ({"mode": ["all", "persistent"]}, 400, "mode is given twice"),
     ],
 )

@@ -178,7 +178,7 @@ def test_of_a_key_given_twice_the_last_counts(tmp_path: Path) -> None:
         ("webServicePort=http", "webServicePort: "),
         ("brokerServicePort=70000", "brokerServicePort: "),
         ("lookup.rack=\\uXXXX", "cannot be read"),
-        ("\x7fELF\x02\x01\0\0", "is no text"),
+        ("\x7fELF\x02\x01\0\0", "is not text"),
     ],
 )
 def test_a_wrong_value_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
@@ -216,7 +216,7 @@ def test_a_toml_profile_is_the_same_kind_of_thing(tmp_path: Path) -> None:
     ("keys", "sentence"),
     [
         ("loadBalancerBrokerMaxTopic = 1", "did you mean 'loadBalancerBrokerMaxTopics'?"),
-        ("zookeeperServers = 'x'", "is no key"),
+        ("zookeeperServers = 'x'", "is not a key"),
         ("loadBalancerBrokerMaxTopics = [1]", "not [1]"),
     ],
 )

@@ -217,11 +217,11 @@ _REFUSED = [
     ),
     ("names.json", f'["{_SHEDDING}", "{_PERCENT}"]', "has keys without values"),
     ("names.txt", f"{_SHEDDING}\n{_PERCENT}\n", "has keys without values"),
-    ("broken.json", f'{{"{_PERCENT}": "60"', "is no valid JSON: "),
-    ("broken.yaml", f"broker:\n  configData:\n   {_PERCENT}: '6\n", "is no valid YAML: "),
+    ("broken.json", f'{{"{_PERCENT}": "60"', "is not valid JSON: "),
+    ("broken.yaml", f"broker:\n  configData:\n   {_PERCENT}: '6\n", "is not valid YAML: "),
     ("value.yaml", f"broker:\n  configData:\n    {_PERCENT}: {{{{ .Values.percent }}}}\n", "is a template; give"),
     ("template.yaml", "{{- if .Values.broker }}\nkind: ConfigMap\n{{- end }}\n", "is a template; give"),
-    ("deep.json", "[" * 100_000, "is no valid JSON: is nested too deep"),
+    ("deep.json", "[" * 100_000, "is not valid JSON: is nested too deep"),
 ]
 
 

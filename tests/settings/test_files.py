@@ -51,7 +51,7 @@ def test_wrong_shapes_are_left_to_the_models(key: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(None, "there is no such file"), (b"a = 1\nb = \n", "is no valid TOML: "), (b"a = '\xff'", "is no text in UTF-8")],
+    [(None, "there is no such file"), (b"a = 1\nb = \n", "is not valid TOML: "), (b"a = '\xff'", "is not UTF-8 text")],
 )
 def test_a_file_that_is_no_toml_is_one_sentence(tmp_path: Path, content: bytes | None, sentence: str) -> None:
     """A file that is absent, broken or not text is told with its path, a broken one with the line."""

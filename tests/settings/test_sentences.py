@@ -12,7 +12,7 @@ _CLOCK = "should be a date and time with offset, like 2026-01-01T00:00:00Z"
 
 #: What stands before the least evaluation, and what is said of it behind the name of the file.
 SENTENCES = [
-    ("x = ", "is no valid TOML: Invalid value (at line 1, column 5)"),
+    ("x = ", "is not valid TOML: Invalid value (at line 1, column 5)"),
     ("verdict = 3", "verdict: should be a table, not 3"),
     ("brokers = 3", "brokers: should be a list, not 3"),
     ("brokers = [{ id = 'b:1', clusters = [] }]", "brokers[0].clusters: should not be empty"),

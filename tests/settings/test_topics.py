@@ -48,7 +48,7 @@ def test_a_file_is_read_with_its_paths(tmp_path: Path) -> None:
         ('[topics]\nallowed_label_keys = [""]', "topics.allowed_label_keys[0]: "),
         ("topics = 1", "topics: should be a table"),
         ('plugin_files = ["no.py"]', "there is no file"),
-        ("[topics", "is no valid TOML"),
+        ("[topics", "is not valid TOML"),
     ],
 )
 def test_a_mistake_is_a_sentence_with_its_place(text: str, said: str, tmp_path: Path) -> None:

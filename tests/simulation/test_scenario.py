@@ -42,7 +42,7 @@ def test_a_group_is_numbered_from_one(tmp_path: Path) -> None:
 SENTENCES = [
     ("minuts = 3", "small.scenario: minuts: there is no such key; did you mean 'minutes'?"),
     ("events = [{ at = 1 }]", "events[0]: nothing happens: give leave, join or factor"),
-    ("events = [{ at = 1, topics = [1] }]", "factor: the event says whose load changes but not by how much"),
+    ("events = [{ at = 1, topics = [1] }]", "factor: the event names a load but not how much it changes"),
     ("events = [{ at = 12, factor = 1.0 }]", "minute 12 does not come, the last one is 11"),
     ('events = [{ at = 1, leave = ["b3"] }]', "there is no broker 'b3'; known: b1, b2"),
     ("events = [{ at = 1, topics = [8], factor = 2.0 }]", "minute 1 names topic 8, the last one of 't/n' is 7"),
@@ -64,7 +64,7 @@ SENTENCES = [
     ),
     (
         'assertions = [{ figure = "matched", at_most = 1 }]',
-        "assertions: matched is told only where clients send properties; give the scenario `properties`",
+        "assertions: matched needs clients that send properties; give the scenario `properties`",
     ),
     (
         'events = [{ at = 2, leave = ["b1"] }, { at = 1, leave = ["b1"] }]',
@@ -74,7 +74,7 @@ SENTENCES = [
     ('reports = "new"', "reports: should be 'fresh' or 'published', not 'new'"),
     ("history = 1.5", "history: should be less than or equal to 1, not 1.5"),
     ("seed = true", "seed"),
-    ("minutes: 3", "small.scenario: is no valid TOML"),
+    ("minutes: 3", "small.scenario: is not valid TOML"),
 ]
 
 
@@ -125,5 +125,5 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     """Bytes that are no UTF-8 are told."""
     path = tmp_path / "small.scenario"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(SettingsError, match="is no text in UTF-8"):
+    with pytest.raises(SettingsError, match="is not UTF-8 text"):
         read_scenario(path)

@@ -131,7 +131,7 @@ def _time(text: str, name: str) -> int:  # noqa: ARG001  of all functions of its
 def _integer(text: str, name: str) -> int:
     # Checked beforehand: `int` takes underscores too, and its cost grows with the square of the digits.
     if not text.strip().removeprefix("-").isdecimal() or len(text) > 20:
-        raise ValueError(f"{name} {shown(text)} is no integer")
+        raise ValueError(f"{name} {shown(text)} is not an integer")
     return int(text)
 
 
@@ -147,7 +147,7 @@ def _parsed(text: str, name: str) -> Any:
     except NestingError as error:
         raise ValueError(f"{name} {error}") from None
     except ValueError:
-        raise ValueError(f"{name} {shown(text)} is no JSON") from None
+        raise ValueError(f"{name} {shown(text)} is not JSON") from None
 
 
 #: By kind of column, what turns a text into its value; texts of other kinds stay as they are.

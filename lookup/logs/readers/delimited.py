@@ -251,7 +251,7 @@ def _cutter(reader: DelimitedReader) -> _Cutter:
     try:
         pattern = re.compile(reader.pattern)
     except re.error as error:
-        raise ValueError(f"`pattern` is no regular expression: {error}") from None
+        raise ValueError(f"`pattern` is not a regular expression: {error}") from None
     # A group without a name would shift the values against the names.
     if len(pattern.groupindex) != pattern.groups or not pattern.groups:
         raise ValueError("`pattern` must have named groups, (?P<name>...), and no others")
@@ -287,7 +287,7 @@ class _FieldMap:
 def _field_map(reader: DelimitedReader) -> _FieldMap:
     """Build the mapping of a reader; ValueError names the key that is wrong and what would be right."""
     if bool(reader.topic) == bool(reader.http_lookup):
-        raise ValueError("either `topic` or `http_lookup` must say for what a lookup came")
+        raise ValueError("either `topic` or `http_lookup` must give the topic of a lookup")
     topic = topic_template(reader.topic or "persistent://pulsar/http/{" + reader.http_lookup + "}")
     _check_keys(reader.timestamp, ("column", "format", "timezone"), "timestamp")
     zone = zone_of(str(reader.timestamp.get("timezone", "UTC")))
@@ -329,7 +329,7 @@ def _conditions(only: Mapping[str, str]) -> tuple[tuple[str, re.Pattern[str]], .
     try:
         return tuple((column, re.compile(pattern)) for column, pattern in only.items())
     except re.error as error:
-        raise ValueError(f"only: {shown(error.pattern)} is no regular expression: {error}") from None
+        raise ValueError(f"only: {shown(error.pattern)} is not a regular expression: {error}") from None
 
 
 def _check_keys(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:

@@ -81,7 +81,7 @@ class LogOrigin:
             try:
                 re.compile(getattr(self, name))
             except re.error as error:
-                raise ValueError(f"{name} is no regular expression: {error}") from None
+                raise ValueError(f"{name} is not a regular expression: {error}") from None
 
     def id_of(self, text: str) -> str | None:
         """Return the id in the registry, `host:webPort`, of a service URL or an id; None for an empty text or null."""

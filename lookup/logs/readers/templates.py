@@ -183,7 +183,7 @@ def _regex(table: Mapping[str, Any]) -> _Finder:
     try:
         pattern = re.compile(table["pattern"])
     except re.error as error:
-        raise ValueError(f"`pattern` {shown(table['pattern'])} is no regular expression: {error}") from None
+        raise ValueError(f"`pattern` {shown(table['pattern'])} is not a regular expression: {error}") from None
     # The group called `value`, else the first, else the whole match.
     group = "value" if "value" in pattern.groupindex else min(1, pattern.groups)
 

@@ -137,7 +137,7 @@ def _inputs(results: Results) -> Iterator[str]:
     if inputs.capacity == "assumed":
         yield (
             "No broker has a capacity, so all of a cluster were given the same one, with a mean usage of 0.5. Usage "
-            "then compares brokers and does not say how full they are. overload_ratio is not computed."
+            "then compares brokers with each other, and not with their limits. overload_ratio is not computed."
         )
     if inputs.induced_ratio:
         yield (

@@ -55,10 +55,14 @@ def interests_of(lister: Lister) -> frozenset[EventKind]:
         # An iterable may raise while it is read: it is read once, inside this block.
         kinds: tuple[Any, ...] = tuple(bounded(given)) if is_collection else ()
     if not is_collection:
-        message = f"{subject} has the interests {shown(given)}, which is no set of kinds of events like {{'created'}}"
+        message = (
+            f"{subject} has the interests {shown(given)}, which is not a set of kinds of events like {{'created'}}"
+        )
         raise ContractError(message)
     for kind in kinds:
         if kind not in _KINDS:
             hint = suggestion(str(kind), _KINDS)
-            raise ContractError(f"{subject} has {shown(kind)} among its interests, which is no kind of event; {hint}")
+            raise ContractError(
+                f"{subject} has {shown(kind)} among its interests, which is not a kind of event; {hint}"
+            )
     return frozenset(kinds)

@@ -149,7 +149,9 @@ def parse_call(method: str, target: str, body: str | None = None) -> Operation:
     # Divided before decoding: an encoded slash is part of a topic's name.
     steps = [_step(step) for step in path.removeprefix(_ROOT).rstrip("/").split("/")]
     if not path.startswith(_ROOT) or len(steps) < 3:
-        raise ArgumentError(f"{shown(path)} is no path of topics; they begin with {_ROOT}persistent/TENANT/NAMESPACE")
+        raise ArgumentError(
+            f"{shown(path)} is not a path of topics; they begin with {_ROOT}persistent/TENANT/NAMESPACE"
+        )
     # Values stay encoded: of pairs each key and value is decoded by itself.
     divided = [piece.partition("=") for piece in query.split("&") if piece]
     fields = _Query(tuple((decoded(name), raw) for name, _, raw in divided))
@@ -239,7 +241,7 @@ def _body_pairs(body: str | None, form: PairForm) -> Mapping[str, str]:
         content, what = json.loads(body or ""), "the body"
     # Nested deep enough, a small body exhausts the stack of the parser.
     except (ValueError, RecursionError):
-        raise ArgumentError("the body is no JSON") from None
+        raise ArgumentError("the body is not JSON") from None
     if form.body_key is not None:
         if not isinstance(content, dict) or content.keys() != {form.body_key}:
             example = json.dumps({form.body_key: {"env": "prod"}})

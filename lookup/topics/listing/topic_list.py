@@ -209,7 +209,7 @@ def without_pattern_scheme(text: str) -> str:
         if before.endswith(domain):
             return before.removesuffix(domain) + rest
     raise PatternError(
-        f"pattern {shown(text)}: {shown(before + separator)} is no scheme of topics; "
+        f"pattern {shown(text)}: {shown(before + separator)} is not a scheme of topics; "
         "persistent:// and non-persistent:// are, or none"
     )
 

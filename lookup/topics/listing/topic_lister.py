@@ -161,9 +161,9 @@ class TopicLister:
                 topics = listing.topics if isinstance(listing.topics, tuple) else bounded(listing.topics, _MOST_TOPICS)
                 listing = Listing(tuple(topics), bool(listing.partial))
         if not isinstance(listing, Listing):
-            raise ContractError(f"lister {name!r} answered {shown(listing)}, which is no Listing")
+            raise ContractError(f"lister {name!r} answered {shown(listing)}, which is not a Listing")
         if not isinstance(listing.topics, tuple):
-            raise ContractError(f"lister {name!r} answered {shown(listing.topics)}, which is no list of topics")
+            raise ContractError(f"lister {name!r} answered {shown(listing.topics)}, which is not a list of topics")
         if listing.partial:
             raise StateError(f"lister {name!r} has only a part of the topics of {query.namespace}; ask again")
         return listing.topics
@@ -191,7 +191,7 @@ def _check_properties(properties: Mapping[str, str], limits: ListingSection) -> 
 def _fault_of_property(text: object, longest: int) -> str | None:
     """Return the fault of a key or value, as the end of a sentence; None: there is none."""
     if not isinstance(text, str):
-        return "is no text"
+        return "is not text"
     if len(text) > longest:
         return f"has {len(text):,} characters; {longest} are permitted"
     wrong = forbidden_character(text, categories=BREAKING)

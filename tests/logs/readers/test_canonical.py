@@ -103,8 +103,8 @@ def test_other_tables_keep_pulsars_json_as_text() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "the line is no JSON: "),
-        ("[1]", "the line is no JSON object but list"),
+        ("{", "the line is not JSON: "),
+        ("[1]", "the line is not a JSON object but list"),
         ("[" * 100_000, "the line is nested too deep"),
         (f'{{"ts": 1, "properties": {_DEEP}}}', "the line is nested too deep"),
         (f'{{"ts": 1, "properties": "{_DEEP}"}}', "properties is nested too deep"),

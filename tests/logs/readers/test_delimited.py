@@ -108,8 +108,8 @@ def test_keys_of_objects_are_columns() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("[7]", "the line is no JSON object but list"),
-        ("{", "the line is no JSON: "),
+        ("[7]", "the line is not a JSON object but list"),
+        ("{", "the line is not JSON: "),
         ('{"time": 7}', "the object has no value"),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_header_that_cannot_be_cut_is_said_so() -> None:
         ({"topic": "{page}/x"}, "topic template '{page}/x' is not of the form"),
         ({"header": False}, "`columns` must name the columns"),
         ({"pattern": "(.*)"}, "`pattern` must have named groups"),
-        ({"pattern": "("}, "`pattern` is no regular expression"),
+        ({"pattern": "("}, "`pattern` is not a regular expression"),
         ({"pattern": "(?P<time>.*) (?P<pge>.*)"}, "`pattern` has no column 'page'"),
         ({"columns": ("time", "pages")}, "`columns` has no column 'page'"),
         ({"delimiter": ""}, "`delimiter` is empty"),

@@ -96,5 +96,5 @@ def test_wrong_parameters_are_refused() -> None:
         LogOrigin(timezone="Nowhere")
     with pytest.raises(ValueError, match="Invalid isoformat string: 'yesterday'"):
         LogOrigin(date="yesterday")
-    with pytest.raises(ValueError, match="broker_pattern is no regular expression"):
+    with pytest.raises(ValueError, match="broker_pattern is not a regular expression"):
         LogOrigin(broker_pattern="(")

@@ -34,8 +34,8 @@ def test_tombstones_and_other_topics_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("junk", "the line is no JSON"),
-        ("[1]", "no JSON object but list"),
+        ("junk", "the line is not JSON"),
+        ("[1]", "not a JSON object but list"),
         (_line({}, topic=7), "topic is 7, not a text"),
         (_line({}, key=None), "key is None, not a text"),
         (_line({}, publish_time_ms="now"), "publish_time_ms is 'now'"),

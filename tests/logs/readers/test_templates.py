@@ -126,7 +126,7 @@ def test_a_text_is_the_name_of_a_column() -> None:
         ({"rule": "map", "value": {}}, "rule 'map' has no key 'value'"),
         ({"rule": "map"}, "rule 'map' needs .* 'values'"),
         ({"column": 3}, "`column` .* 3"),
-        ({"rule": "regex", "pattern": "("}, "is no regular expression"),
+        ({"rule": "regex", "pattern": "("}, "is not a regular expression"),
         ({"rule": "cidr", "networks": {"10.0.0.1/8": "a"}}, "10.0.0.1/8 has host"),
         ({"default": 7}, "`default` .* 7"),
     ],

@@ -39,7 +39,7 @@ def test_all_keys_of_an_object_are_named_by_dots() -> None:
 
 @pytest.mark.parametrize(
     ("line", "clause"),
-    [("{", "the line is no JSON: "), ("7", "no JSON object but int"), ("[" * 100_000, "is nested too deep")],
+    [("{", "the line is not JSON: "), ("7", "not a JSON object but int"), ("[" * 100_000, "is nested too deep")],
 )
 def test_what_is_no_object_is_a_clause(line: str, clause: str) -> None:
     """It says what stands there."""

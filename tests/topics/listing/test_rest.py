@@ -73,7 +73,7 @@ def test_a_request_is_understood(method: str, target: str, body: str | None, wan
 @pytest.mark.parametrize(
     ("method", "target", "body", "said"),
     [
-        ("GET", "/lookup/v2/topic", None, "is no path of topics; they begin with /admin/v2/persistent/"),
+        ("GET", "/lookup/v2/topic", None, "is not a path of topics; they begin with /admin/v2/persistent/"),
         ("GET", "/admin/v2/topic/t/ns", None, "'topic' should be one of persistent, non-persistent, topics, namesp"),
         ("POST", "/admin/v2/persistent/t/ns", None, "method POST is not for this path; GET would be"),
         ("GET", "/admin/v2/persistent/t/ns?propertys=k=v", None, "there is no query parameter 'propertys'; known: "),
@@ -90,8 +90,8 @@ def test_a_request_is_understood(method: str, target: str, body: str | None, wan
         ("GET", "/admin/v2/topics/t/ns/orders/labels", None, "should end with a topic and custom-labels or properties"),
         ("GET", "/admin/v2/topics/t/ns/custom-labels", None, "should end with a topic and"),
         ("PATCH", _LABELS, None, "method PATCH is not for this path; GET, POST, DELETE would be"),
-        ("POST", _LABELS, "{", "the body is no JSON"),
-        ("POST", _LABELS, "[" * 100_000, "the body is no JSON"),
+        ("POST", _LABELS, "{", "the body is not JSON"),
+        ("POST", _LABELS, "[" * 100_000, "the body is not JSON"),
         ("POST", _LABELS, '{"k": "v"}', 'an object with the one key "labels"'),
         ("POST", _LABELS, '{"labels": {"k": 1}}', "labels should be an object of texts"),
         ("PUT", _PROPERTIES, "[]", "the body should be an object of texts"),

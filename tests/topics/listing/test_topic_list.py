@@ -46,7 +46,7 @@ def test_a_pattern_matches_whole_names_without_scheme_and_partition(pattern: str
 
 def test_another_scheme_is_refused() -> None:
     """The sentence names it and the schemes there are."""
-    with pytest.raises(PatternError, match="'topic://' is no scheme of topics"):
+    with pytest.raises(PatternError, match="'topic://' is not a scheme of topics"):
         TopicsPattern("topic://a/b/.*")
 
 

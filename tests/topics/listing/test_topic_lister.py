@@ -107,7 +107,7 @@ def test_the_hash_is_that_of_the_list_returned(found: list[str], pattern: str) -
     ("answer", "said"),
     [
         (None, "answered None, .* Listing"),
-        ([], r"answered \[\], which is no Listing"),
+        ([], r"answered \[\], which is not a Listing"),
         (["a"] * 1_000, r"'a', \.\.\.\], .* Listing"),
         (Listing(("persistent://other/ns/a",)), "answered 'persistent://other/ns/a', no persistent topic"),
         (Listing((name_of("a", "non-persistent"),)), "no persistent topic of public/default"),
@@ -220,7 +220,7 @@ def test_what_fails_first_is_told() -> None:
         ({"k": "\x85"}, r"the value holds the character '\\x85'"),
         ({"k": "a\u2028b"}, r"the value holds the character '\\u2028'"),
         ({"k\ud800": "v"}, r"the key .* '\\ud800'"),
-        ({"k": 7}, "property 'k': .* no text"),
+        ({"k": 7}, "property 'k': .* not text"),
         ({"": "v"}, "no key; its value is 'v'"),
     ],
 )
