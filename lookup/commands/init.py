@@ -10,18 +10,19 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from lookup.commands import plugin_package
 from lookup.commands.options import Command, Parser, add_plugin_files, cluster, require_extra
 from lookup.commands.streams import note, stdout
+from lookup.commands.upgrade import upgrade_of
 from lookup.engine.plugins import load_plugins
 from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.quoting import printable, quantity
 from lookup.model.time import time_text
 from lookup.settings.broker_conf import read_broker_conf
-from lookup.settings.releases import MODULAR_MANAGER, release_of_all
+from lookup.settings.releases import MODULAR_MANAGER, RELEASES, Release, release_of_all
 
 if TYPE_CHECKING:
     from lookup.logs.neighbours import Neighbours
@@ -41,9 +42,7 @@ _EVALUATION = """\
 # A name is a policy that ships, `lookup config list` has them all; a path or a table of your own may stand beside it.
 policies = [
     {today}
-{preferring}
-    "shipped:random",           # what every policy has to beat
-    "shipped:rendezvous",       # a hash of bundle and broker: few moves if a broker leaves
+{candidates}
 ]
 
 {plugins}[evaluation]
@@ -61,6 +60,9 @@ default_bundles = {bundles:<14}# bundles of a namespace: defaultNumberOfNamespac
 [inputs]
 {inputs}
 """
+_SHIPPED = """
+    "shipped:random",           # what every policy has to beat
+    "shipped:rendezvous",       # a hash of bundle and broker: few moves if a broker leaves"""
 _BROKERS = """
 # The brokers. `capacity` is the weight per second at which one is fully used, with BUNDLES bytes per second; without it
 # it is assumed, and the report says so; `lookup inspect` prints what a broker serves on average. A broker that leaves
@@ -115,10 +117,18 @@ def _add_arguments(parser: Parser) -> None:
         "--cluster", type=cluster, default="main", metavar="NAME", help="cluster of rows without one (default: main)"
     )
     parser.add_argument("--broker-conf", metavar="FILE", help="broker.conf of your cluster, for the incumbent")
+    parser.add_argument(
+        "--to",
+        choices=list(RELEASES),
+        metavar="RELEASE",
+        help="release to upgrade to, like 5.0. The candidates are --broker-conf under it, and with each old default",
+    )
     add_plugin_files(parser, "log readers")
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.to is not None and arguments.broker_conf is None:
+        raise SettingsError("--to: an upgrade changes the defaults of a broker.conf; give --broker-conf as well")
     if arguments.plugin is not None:
         return _run_plugin(arguments)
     folder, log = Path(arguments.folder or "."), arguments.log
@@ -139,7 +149,11 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         lengths = _written(900, "the sample lasts six hours, which has 24 of them")
     today = _today(folder, log, arguments.broker_conf, beside)
-    texts = {"evaluation.toml": _evaluation(folder, log, found, beside, {**today, **lengths}, arguments.plugin_file)}
+    lines: dict[str, object] = {**today, **lengths}
+    upgrade = None if arguments.to is None else upgrade_of(arguments.broker_conf, today["release"], arguments.to)
+    if upgrade is not None:
+        lines["candidates"] = upgrade.policies(os.path.relpath(arguments.broker_conf, folder))
+    texts = {"evaluation.toml": _evaluation(folder, log, found, beside, lines, arguments.plugin_file)}
     if _USES_PROFILE in texts["evaluation.toml"]:
         texts["brokers.toml"] = _PROFILE.format(**today)
     if found is not None and found.mapping:
@@ -147,22 +161,27 @@ def _run(arguments: argparse.Namespace) -> int:
         texts["mapping.toml"] = about + found.mapping
     _write(folder, texts)
     if found is not None:
-        note(f"{log} is {found.what}")
-        if found.doubt:
-            note(f"note: {found.doubt}; its first lines have no day above 12, so check it in the mapping")
-        note(f"its first lookup, as it is read: {_echo(found.first, arguments.cluster)}")
-        for text in found.notes:
-            note(f"note: {text}")
-        if not found.labels:
-            where = "[properties] of the mapping or " if "[properties]" in found.mapping else ""
-            where += "[[clients]] of the evaluation"
-            note(f"note: it has no lookup properties, so no policy can prefer a rack; see {where}")
-        note(
-            "note: what evaluation.session_s and capacities of brokers should be, `lookup inspect` says once it is read"
-        )
+        _print_found(found, arguments)
+    for text in () if upgrade is None else upgrade.notes():
+        note(f"note: {text}")
     note(f"wrote {', '.join(str(folder / name) for name in texts)}; next:")
     _print_commands(_next(folder, found, arguments), arguments)
     return 0
+
+
+def _print_found(found: Recognised, arguments: argparse.Namespace) -> None:
+    """Print how a log is read, and what it lacks."""
+    note(f"{arguments.log} is {found.what}")
+    if found.doubt:
+        note(f"note: {found.doubt}; its first lines have no day above 12, so check it in the mapping")
+    note(f"its first lookup, as it is read: {_echo(found.first, arguments.cluster)}")
+    for text in found.notes:
+        note(f"note: {text}")
+    if not found.labels:
+        where = "[properties] of the mapping or " if "[properties]" in found.mapping else ""
+        where += "[[clients]] of the evaluation"
+        note(f"note: it has no lookup properties, so no policy can prefer a rack; see {where}")
+    note("note: what evaluation.session_s and capacities of brokers should be, `lookup inspect` says once it is read")
 
 
 def _run_plugin(arguments: argparse.Namespace) -> int:
@@ -246,8 +265,17 @@ def _written(length: int | None, why: str) -> Mapping[str, str]:
     return {"balance": _BALANCE.format(**words, **widths), "verdict": _VERDICT.format(**words, **widths)}
 
 
-def _today(folder: Path, log: str | None, conf: str | None, beside: Neighbours | None) -> dict[str, str]:
-    """Return what a cluster runs: the lines about its policy, the class of its load manager and its release."""
+class _Running(TypedDict):
+    """What a cluster runs: the lines about its policy, the class of its load manager and its release."""
+
+    today: str
+    incumbent: str
+    manager: str
+    version: str
+    release: Release
+
+
+def _today(folder: Path, log: str | None, conf: str | None, beside: Neighbours | None) -> _Running:
     why = "Pulsar as it comes; the log names no load manager, and this one reads lookup properties"
     manager, version = EXTENSIBLE_MANAGER, "4.2.4"
     if log is None:
@@ -262,7 +290,10 @@ def _today(folder: Path, log: str | None, conf: str | None, beside: Neighbours |
         why, name, manager = "your broker.conf", "today", read_broker_conf(conf).load_manager_class_name
         path = json.dumps(os.path.relpath(conf, folder))
         policy = f'{{ name = "today", from_broker_conf = {path}, pulsar = "{release}" }},'
-    return {"today": f"# {why}\n    {policy}", "incumbent": f'"{name}"', "manager": manager, "version": version}
+    return {
+        "today": f"# {why}\n    {policy}", "incumbent": f'"{name}"', "manager": manager, "version": version,
+        "release": release,
+    }  # fmt: skip
 
 
 def _evaluation(
@@ -270,7 +301,7 @@ def _evaluation(
     log: str | None,
     found: Recognised | None,
     beside: Neighbours | None,
-    lines: Mapping[str, str],
+    lines: Mapping[str, object],
     plugin_files: Sequence[str],
 ) -> str:
     if found is None or beside is None or log is None:
@@ -330,11 +361,10 @@ def _evaluation(
     return (
         _EVALUATION.format(
             file=folder / "evaluation.toml",
-            preferring=preferring,
             plugins=f"plugin_files = {json.dumps(files)}\n\n" if files else "",
             bundles=bundles,
             inputs=inputs,
-            **lines,
+            **{"candidates": f"{preferring}{_SHIPPED}", **lines},
         )
         + _BROKERS.format(entries=brokers.rstrip(), labels=_DEALT if _USES_PROFILE in brokers else "")
         + clients
@@ -366,6 +396,10 @@ COMMAND = Command(
         ("lookup init trial --log access.log", "an evaluation of your log, its mapping, and the next commands"),
         ("lookup init --log 'logs/*.gz' --cluster east", "the same for several files, in the current folder"),
         ("lookup init --log record/lookups --broker-conf broker.conf", "a record, with your settings as the incumbent"),
+        (
+            "lookup init upgrade --broker-conf broker.conf --to 5.0",
+            "the effect of an upgrade, with each changed default",
+        ),
         ("lookup init --plugin rack-aware", "a package with a scorer, its tests and settings, in rack-aware/"),
     ),
     add_arguments=_add_arguments,

@@ -42,7 +42,7 @@ from lookup.settings.pulsar_keys import (
 )
 from lookup.settings.releases import DEFAULT_RELEASE, IMPL, MODULAR_MANAGER, RELEASES, PulsarRelease
 
-__all__ = ["CHOOSING_KEYS", "Today", "read_broker_conf", "read_today"]
+__all__ = ["ACTS", "CHOOSING_KEYS", "PAIR", "Today", "read_broker_conf", "read_today"]
 
 #: Pulsar's keys by field of the profile; of the others only lookup properties and the load manager's are read.
 _KEYS = {
@@ -63,6 +63,8 @@ _TRUTHS = BOOLEANS | {"enablePersistentTopics", "enableNonPersistentTopics"}
 _EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
 _MANAGER = "loadManagerClassName"
 _PLACEMENT, _SHEDDER = "loadBalancerLoadPlacementStrategy", "loadBalancerLoadSheddingStrategy"
+#: Keys that choose the two strategies of the modular manager, which have to go together.
+PAIR = (_SHEDDER, _PLACEMENT)
 _EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
 _UNLOAD_CHILDREN = "loadBalancerAutoUnloadSplitBundlesEnabled"
 
@@ -255,7 +257,7 @@ def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar
         key: f"{sources[key]}: {printable(key[:80])} {fate}"
         for key, fate in fates.items()
         # Of a shedder that is off the class alone is no news.
-        if fate != _ACTS and key != _SHEDDER and not _is_default(key, {**written, **beside}.get(key, ""), release)
+        if fate != ACTS and key != _SHEDDER and not _is_default(key, {**written, **beside}.get(key, ""), release)
     }
     if not named:
         said[""] = f"{path}: has no key of the load manager, so that Pulsar's defaults count"
@@ -283,7 +285,7 @@ def _release_of(values: Mapping[str, str]) -> tuple[str, str]:
 
 
 #: What becomes of a key that changes something.
-_ACTS = "acts"
+ACTS = "acts"
 
 
 def _in_use(keys: Mapping[str, Scalar], table: Mapping[str, Any]) -> Mapping[str, str]:
@@ -320,7 +322,7 @@ def _fate(key: str, keys: Mapping[str, Scalar], in_use: Mapping[str, str], relea
         kind = next(kind for kind in ("Shedder", "LoadManagerImpl", "Weight", "divide") if readers[0].endswith(kind))
         only = "" if readers == ["*Shedder"] else f"; it is for {' or '.join(readers)}"
         return f"has no effect {f'under {in_use[kind]}' if kind in in_use else 'without shedding'}{only}"
-    return "is not modelled" if key in NOT_MODELLED else _ACTS
+    return "is not modelled" if key in NOT_MODELLED else ACTS
 
 
 def _is_default(key: str, value: Scalar, release: PulsarRelease) -> bool:
