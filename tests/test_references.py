@@ -27,7 +27,7 @@ ASSETS = sorted((ROOT / "tests" / "assets").rglob("*.json"))
 #: A file in running text: a path with a slash behind a blank, a backtick or a parenthesis.
 _NAMED = re.compile(r"(?:^|[\s`(])((?:[\w.-]+/)+[\w.-]+\.(?:md|toml|txt|json|py|conf))\b")
 #: Folders of a user's own files in examples.
-_EXAMPLE = re.compile(r"(?:logs|sample|report|trial|plan|my|their|out|some|path)/")
+_EXAMPLE = re.compile(r"(?:logs|sample|report|trial|upgrade|plan|my|their|out|some|path)/")
 #: A file that a page writes for its own code blocks; see conftest.py.
 _WRITTEN = re.compile(r"^<!-- file: (\S+) -->$", re.MULTILINE)
 _CITATION = re.compile(r"docs/pulsar/[\w-]+\.\w+")
