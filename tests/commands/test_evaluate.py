@@ -81,7 +81,7 @@ def test_a_log_in_folders_of_cluster_and_day_gives_the_same_results(lookup: Run,
         printed.append((files, explained.out, lookup("inspect", folder / "lookups").out))
 
     assert printed[0] == printed[1]
-    assert "equals what the run recorded" in printed[0][1]
+    assert "equals the record of the run" in printed[0][1]
 
 
 def test_a_table_without_its_end_or_without_rows_is_one_sentence(lookup: Run, tmp_path: Path, log: Path) -> None:

@@ -252,12 +252,12 @@ def test_every_part_that_goes_by_what_nobody_knows_is_named() -> None:
     )
     found = unknown_figures([policy(), tested], set())
 
-    assert [sentence.partition(" goes by ")[0] for sentence in found] == [
+    assert [sentence.partition(" needs ")[0] for sentence in found] == [
         "policy 'p': 'fallback'",
         "policy 'p': 'avg'",
         "policy 'p': 'avg'",
     ]
-    assert "gives msgRateIn or msgRateOut" in found[0]
+    assert "need msgRateIn or msgRateOut" in found[0]
 
 
 def test_it_is_said_before_the_run(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_decision_is_explained(server: Server) -> None:
     ("body", "sentence"),
     [
         (b"{", "the body is not JSON"),
-        (b"\xff\xfe", "no JSON in UTF-8"),
+        (b"\xff\xfe", "not JSON in UTF-8"),
         (b"[" * 5000, "nested too deep"),
         (b"[]", "not an object"),
         (decide(view("a"), bundle="x"), "bundle: "),

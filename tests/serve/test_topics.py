@@ -162,7 +162,7 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ("POST", "/list", {"namespace": NS, "mode": "some"}, 400, "there is no mode 'some'"),
         ("POST", "/list", {"namespace": NS, "properties": {"k": 1}}, 400, "properties"),
         ("POST", "/list", {"namespace": NS, "properties": {"k": "v" * 300}}, 400, "has 300 characters"),
-        ("POST", "/list", b"[", 400, "no JSON"),
+        ("POST", "/list", b"[", 400, "not JSON"),
         ("POST", "/list", b" " * (1 << 21), 413, "larger than"),
         ("GET", "/labels/public/nothing", None, 404, "there is no namespace"),
         ("GET", f"/admin/v2/persistent/{NS}?bundle=0x00000000_0x80000000", None, 400, "by bundle"),
