@@ -293,8 +293,8 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     names = [root]
     if not info.is_file:
         # A file that is given may have any name.
-        _refuse_lakes(system, root, path)
-        names = sorted(name for name in _files_in(root, system, root) if name.endswith(".parquet"))
+        below = _delta_files(path) if _table_format(system, root, path) else _files_in(root, system, root)
+        names = sorted(name for name in below if name.endswith(".parquet"))
     if not names:
         raise InputError(f"{path}: holds no Parquet file; `lookup ingest` makes them from other formats")
     folders = {name[len(root) :].strip("/").partition("/")[0] for name in names}
@@ -310,18 +310,40 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     return files
 
 
-def _refuse_lakes(system: arrow_fs.FileSystem, root: str, path: str) -> None:
-    """Refuse tables of which only their metadata says which files count."""
+def _table_format(system: arrow_fs.FileSystem, root: str, path: str) -> bool:
+    """Return whether a folder is a table of Delta; refuse those whose files are not all of the table."""
     below = {
         os.path.relpath(info.path, root) for info in system.get_file_info(arrow_fs.FileSelector(root, recursive=True))
     }
     beside = arrow_fs.FileSelector(f"{root.rpartition('/')[0]}/metadata", allow_not_found=True)
     names = [*below, *(info.path for info in system.get_file_info(beside) if root.endswith("/data"))]
     export = "export the rows that count as plain Parquet, or give a DataFrame of Spark"
-    marks = {"Iceberg": r"metadata\.json", "Hudi": r"(?:^|/)\.hoodie", "Delta": r"(?:^|/)_delta_log"}
-    for format_, mark in marks.items():
+    for format_, mark in (("Iceberg", r"metadata\.json"), ("Hudi", r"(?:^|/)\.hoodie")):
         if any(re.search(rf"{mark}(?:$|/)", name) for name in names):
             raise InputError(f"{path}: is a table of {format_}, and some of its files may not count any more; {export}")
+    if any("/_delta_log" in name for name in below):
+        raise InputError(f"{path}: holds a table of Delta further below; name the table's own folder")
+    return "_delta_log" in below
+
+
+def _delta_files(path: str) -> list[str]:
+    """Return the files that the log of a Delta table names now."""
+    try:
+        from deltalake import DeltaTable  # noqa: PLC0415  an extra
+        from deltalake.exceptions import DeltaError  # noqa: PLC0415  an extra
+    except ImportError:
+        raise InputError(
+            f"{path}: is a table of Delta, whose log says which files count; to read it, pip install "
+            "'pulsar-lookup[delta]', or give a DataFrame of Spark"
+        ) from None
+    try:
+        table = DeltaTable(path)
+        features = {*(table.protocol().reader_features or ())} - {"timestampNtz"}
+    except (DeltaError, OSError) as error:
+        raise InputError(f"{path}: cannot be read as a table of Delta: {str(error).splitlines()[0]}") from None
+    if features:
+        raise InputError(f"{path}: is a table of Delta with {', '.join(sorted(features))}; give a DataFrame of Spark")
+    return [locate(name)[1] for name in table.file_uris()]
 
 
 def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:

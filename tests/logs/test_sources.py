@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -188,18 +189,30 @@ def test_files_are_found_in_order_and_hidden_ones_are_not(tmp_path: Path) -> Non
     ]
 
 
+def test_a_table_of_delta_is_read_by_its_log(tmp_path: Path) -> None:
+    """Files that the log has removed are there, and are no part of the table; partitions are folders."""
+    rows = pa.table({"ts": [1, 2], "topic": ["a", "b"], "cluster": ["east", "west"]})
+    write_deltalake(str(tmp_path), rows, partition_by=["cluster"])
+    write_deltalake(str(tmp_path), rows.slice(1), partition_by=["cluster"], mode="overwrite")
+
+    (file,) = list_log(str(tmp_path))
+
+    assert len([*tmp_path.rglob("*.parquet")]) == 3
+    assert (file.cluster, file.rows) == ("west", 1)
+
+
 @pytest.mark.parametrize(
     ("mark", "table", "sentence"),
     [
         ("t/metadata/v1.metadata.json", "t", "is a table of Iceberg"),
         ("t/metadata/v1.metadata.json", "t/data", "is a table of Iceberg"),
         ("t/.hoodie/hoodie.properties", "t", "is a table of Hudi"),
-        ("t/east/_delta_log/0.json", "t", "is a table of Delta"),
-        ("t/_delta_log/00000000000000000000.json", "t", "is a table of Delta"),
+        ("t/east/_delta_log/0.json", "t", "holds a table of Delta further below"),
+        ("t/_delta_log/00000000000000000000.json", "t", "cannot be read as a table of Delta"),
     ],
 )
 def test_tables_of_lakes_are_never_read_file_by_file(tmp_path: Path, mark: str, table: str, sentence: str) -> None:
-    """Only their metadata says which files count."""
+    """Only their metadata says which files count: what cannot read it refuses them by name."""
     write_rows([lookup()], "lookups", tmp_path / "t" / "data" / "a.parquet")
     (tmp_path / mark).parent.mkdir(parents=True)
     (tmp_path / mark).write_text("{}", encoding="utf-8")
