@@ -22,7 +22,7 @@ def _set_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
     def add_arguments(parser: Parser) -> None:
         help_text = f"name of the topic. Its partitions get the {kind} as well"
         parser.need("topic", nargs="?", metavar="TOPIC", help=help_text)
-        parser.need("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind}, KEY=VALUE or KEY:VALUE")
+        parser.need("pairs", nargs="*", metavar="K=V", help=f"{kind}, KEY=VALUE or KEY:VALUE")
         add_catalog(parser, server=True)
 
     def run(arguments: argparse.Namespace) -> int:
