@@ -143,8 +143,9 @@ def fit_to_brokers(settings: EvaluationFile) -> EvaluationFile:
         return settings
     versions = [None if entry.profile is None else entry.profile.broker_version for entry in settings.brokers]
     path = settings.inputs.brokers
+    is_assumed = any(policy.release_note for policy in settings.policies)
     # A check uses no network, and needs no Arrow.
-    if path is not None and "://" not in path and find_spec("pyarrow") is not None:
+    if path is not None and is_assumed and "://" not in path and find_spec("pyarrow") is not None:
         with suppress(InputError):  # the run says what is wrong
             rows = [row for of_cluster in registrations_in(path).values() for row in of_cluster]
             versions += [row.lookup_data.broker_version for row in rows if row.lookup_data is not None]
