@@ -8,14 +8,14 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from lookup.commands import plugin_package
 from lookup.commands.options import Command, Parser, add_plugin_files, cluster, require_extra
 from lookup.commands.streams import note, stdout
-from lookup.commands.upgrade import upgrade_of
+from lookup.commands.upgrade import Upgrade, upgrade_of
 from lookup.engine.plugins import load_plugins
 from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
@@ -131,6 +131,8 @@ def _run(arguments: argparse.Namespace) -> int:
         raise SettingsError("--to: an upgrade changes the defaults of a broker.conf; give --broker-conf as well")
     if arguments.plugin is not None:
         return _run_plugin(arguments)
+    if arguments.to is not None and arguments.log is None:
+        return _run_scenario(arguments)
     folder, log = Path(arguments.folder or "."), arguments.log
     found: Recognised | None = None
     beside: Neighbours | None = None
@@ -162,11 +164,29 @@ def _run(arguments: argparse.Namespace) -> int:
     _write(folder, texts)
     if found is not None:
         _print_found(found, arguments)
+    _print_next(folder, texts, upgrade, _next(folder, found, arguments), arguments)
+    return 0
+
+
+def _run_scenario(arguments: argparse.Namespace) -> int:
+    """Write the scenario of an upgrade, for those who have no log."""
+    folder = Path(arguments.folder or ".")
+    today = _today(folder, None, arguments.broker_conf, None)
+    upgrade = upgrade_of(arguments.broker_conf, today["release"], arguments.to)
+    text = upgrade.scenario(today["today"], upgrade.policies(os.path.relpath(arguments.broker_conf, folder)))
+    _write(folder, {"upgrade.scenario": text})
+    simulate = f"lookup simulate {shlex.quote(str(folder / 'upgrade.scenario'))}"
+    _print_next(folder, ["upgrade.scenario"], upgrade, [simulate], arguments)
+    return 0
+
+
+def _print_next(
+    folder: Path, files: Iterable[str], upgrade: Upgrade | None, commands: Sequence[str], arguments: argparse.Namespace
+) -> None:
     for text in () if upgrade is None else upgrade.notes():
         note(f"note: {text}")
-    note(f"wrote {', '.join(str(folder / name) for name in texts)}; next:")
-    _print_commands(_next(folder, found, arguments), arguments)
-    return 0
+    note(f"wrote {', '.join(str(folder / name) for name in files)}; next:")
+    _print_commands(commands, arguments)
 
 
 def _print_found(found: Recognised, arguments: argparse.Namespace) -> None:

@@ -7,17 +7,21 @@ from pathlib import Path
 import pytest
 
 from lookup.settings import EvaluationFile, load_evaluation
+from lookup.simulation.scenario import read_scenario
 from tests.commands.projects import Run
 
 _IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 _EXTENSIBLE = "loadManagerClassName=org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl\n"
+_LOG = '{"ts": "2026-03-02T08:00:00Z", "topic": "persistent://a/b/c", "broker": "broker-1:8080"}\n'
 _SHEDDING = f"loadBalancerLoadSheddingStrategy={_IMPL}ThresholdShedder\n"
 
 
 def _upgraded(lookup: Run, folder: Path, conf: str, to: str = "5.0") -> tuple[EvaluationFile, str]:
     """Return the evaluation of an upgrade, and what is printed beside the next commands."""
     (folder / "broker.conf").write_text(f"webServicePort=8080\n{conf}")
-    ran = lookup("init", folder / "upgrade", "--broker-conf", folder / "broker.conf", "--to", to)
+    (folder / "log.jsonl").write_text(_LOG)
+    files = ("--broker-conf", folder / "broker.conf", "--log", folder / "log.jsonl")
+    ran = lookup("init", folder / "upgrade", *files, "--to", to)
 
     assert ran.code == 0, ran.err
     assert lookup("config", "check", folder / "upgrade" / "evaluation.toml").code == 0
@@ -73,6 +77,18 @@ def test_an_upgrade_to_the_same_release_changes_nothing(lookup: Run, tmp_path: P
     today, new = (policy.model_dump(exclude={"name"}) for policy in settings.policies)
     assert today == new
     assert "goes from" not in notes
+
+
+def test_who_has_no_log_gets_a_scenario(lookup: Run, tmp_path: Path) -> None:
+    """It has the policies of the evaluation, and runs as it is written."""
+    settings, _ = _upgraded(lookup, tmp_path, "")
+    ran = lookup("init", tmp_path / "invented", "--broker-conf", tmp_path / "broker.conf", "--to", "5.0")
+    path = tmp_path / "invented" / "upgrade.scenario"
+
+    assert ran.out == f"lookup simulate {path}\n"
+    policies = read_scenario(path).scenario.policies
+    assert [policy.model_dump() for policy in policies] == [policy.model_dump() for policy in settings.policies]
+    assert lookup("simulate", path).code == 0
 
 
 def test_an_upgrade_needs_a_file(lookup: Run, tmp_path: Path) -> None:
