@@ -77,6 +77,7 @@ test-lowest test-newest: test-%:
 	$$python -m pytest -m quick --hypothesis-profile few -o cache_dir=$(VENV)-$*/pytest_cache $(SIDE_BY_SIDE) $(ARGS)
 
 parity: $(VENV)/.installed-test
+	@scripts/ensure-bridge.sh 5.0.1
 	@$(BIN)/python -m tests.parity $(ARGS)
 
 bridge:

@@ -53,7 +53,7 @@ class AdvertisedListener:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLookupData:
-    """The record a broker keeps in the registry, with Pulsar's twelve fields.
+    """The record a broker keeps in the registry, with Pulsar's thirteen fields.
 
     `properties` keep the configured prefix in their keys (`lookup.rack`), as Pulsar publishes them.
     """
@@ -71,6 +71,8 @@ class BrokerLookupData:
     start_timestamp: int = 0
     broker_version: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    #: host and port, which brokers write from 5.0 on
+    broker_id: str | None = None
 
     @classmethod
     def from_json(cls, source: str) -> BrokerLookupData:
@@ -83,8 +85,10 @@ class BrokerLookupData:
         return record_in(cls, parsed_object(source, "broker lookup data"), _READERS)
 
     def to_json(self) -> str:
-        """Write Pulsar's JSON, keys sorted."""
+        """Write Pulsar's JSON, keys sorted, without the id that brokers before 5.0 do not write if there is none."""
         record: dict[str, Any] = {key: getattr(self, name) for name, key, _ in json_fields(BrokerLookupData)}
+        if self.broker_id is None:
+            del record["brokerId"]
         record["advertisedListeners"] = {
             name: {key: getattr(entry, attribute) for attribute, key, _ in json_fields(AdvertisedListener)}
             for name, entry in self.advertised_listeners.items()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lookup.settings.pulsar_keys import FILLED
+from lookup.settings.pulsar_keys import DEFAULTS, FILLED, KEYS
 
 __all__ = [
     "DEFAULT_RELEASE", "IMPL", "MODULAR_MANAGER", "NO_VERSION", "RELEASES", "PulsarRelease", "Release",
@@ -50,7 +50,7 @@ class PulsarRelease:
 
 #: Keys that releases do not have alike; `atLeastOneBundleSelected` is only in documentation.
 _SINCE_4_2 = frozenset({"loadBalancerOverrideBrokerNics", "loadBalancerSheddingExcludedNamespaces"})
-_SINCE_5_0 = frozenset({"defaultNumberOfSystemNamespaceBundles", "loadManagerMigrationEnabled"})
+_SINCE_5_0 = frozenset(key for key in DEFAULTS if "5.0" in KEYS[key])
 _NOWHERE = frozenset({"atLeastOneBundleSelected"})
 
 RELEASES: Mapping[str, PulsarRelease] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,12 @@ FULL = BrokerLookupData(
 
 
 def test_lookup_data_survives_json() -> None:
-    """All twelve fields, listeners among them."""
+    """All twelve fields, listeners among them, and the id that brokers of 5.0 write."""
     assert BrokerLookupData.from_json(FULL.to_json()) == FULL
     assert len(json.loads(FULL.to_json())) == 12
+    newer = replace(FULL, broker_id="b1:8080")
+    assert BrokerLookupData.from_json(newer.to_json()) == newer
+    assert json.loads(newer.to_json())["brokerId"] == "b1:8080"
 
 
 def test_nulls_and_unknown_keys_are_passed_over() -> None:

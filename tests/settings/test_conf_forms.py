@@ -283,6 +283,7 @@ def test_a_profile_is_of_one_broker(tmp_path: Path) -> None:
         ("loadBalancerTransferEnabled=true", []),
         ("loadBalancerSplitIntervalMinutes=9", ["under ModularLoadManagerImpl; it is for ExtensibleLoadManagerImpl"]),
         ("loadBalancerHostUsageCheckIntervalMinutes=3", ["IntervalMinutes is not modelled"]),
+        ("scalableTopicMaxSegments=8", ["scalableTopicMaxSegments is not modelled"]),
         ("loadBalancerMaxNumberOfBundlesInBundleLoadReport=-1", ["is not modelled under ModularLoadManagerImpl"]),
         ("loadBalancerQuux=1", ["loadBalancerQuux is not modelled: no release"]),
         ("flowOrQpsDifferenceThresholdPercentage=50", ["has no effect under range_equally_divide"]),

@@ -6,6 +6,7 @@ import com.google.common.collect.MapMaker;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
@@ -69,7 +70,7 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
             topics.remove(options);
             // A broker's id is its address for HTTP, or HTTPS if that is all it has.
             String answer = failure == null ? owner.map(data -> StringUtils.substringAfter(
-                    StringUtils.defaultString(data.webServiceUrl(), data.webServiceUrlTls()), "://")).orElse(null) : null;
+                    Objects.toString(data.webServiceUrl(), data.webServiceUrlTls()), "://")).orElse(null) : null;
             if (isRecorded) {
                 long micros = (System.nanoTime() - began) / 1_000;
                 recorder.offer(options.getProperties(), number -> new Lookup(number, asked, topic.get().toString(),
