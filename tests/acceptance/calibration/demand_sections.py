@@ -40,10 +40,10 @@ def redrawn_section(redrawn: Mapping[Demand, Counts]) -> tuple[list[str], bool]:
         rows.append((demand.name, worth, str(counts.runs), f"{match.share:.1%}", held, f"{failed:.1%}"))
     head = ("log", "worth", "logs", "false in `match_ratio[rack]`", "intervals that hold the true 0", "exit code 3")
     text = [
-        "One policy keeps to the brokers of rack a and one to those of rack b, and which share of a bundle's clients",
-        "stands in rack a is drawn anew for every log: over all logs they are equal, on none of them are they. How",
-        "many bundles of equal weight a log is worth is Kish's number; below 8 nothing over bundles is judged. Exit",
-        "code 3 may end at most 5 %.",
+        "One policy uses the brokers of rack a and the other those of rack b. The share of a bundle's clients in rack a is",
+        "random for each log, so the policies are equal over all logs and different on each of them. Worth is Kish's",
+        "effective number of bundles. Below 8 no figure over bundles is judged. At most 5 % of the runs may end with exit",
+        "code 3.",
         "",
         *table(head, rows),
     ]
@@ -89,8 +89,8 @@ def drifting_section(drifts: Mapping[Drift, Counter[str]]) -> tuple[list[str], b
         rows.append((drift.name, f"{said['drawn']:,}", *figures, state(are_kept[-1])))
     head = ("difference", "drawn", "told apart", "of these for these hours only", "exit code 3", "kept (7 %)")
     text = [
-        "The imbalance of two policies differs by a drift that is 0 on average over all draws, in cells of 900 s, with",
-        "`block_s` as long; noise is what cells differ by besides, for a drift of size 1.",
+        "The imbalance of two policies differs by a drift with mean 0 over all draws, in cells of 900 s and blocks of the",
+        "same length. Noise is the remaining difference between cells, for a drift of size 1.",
         "",
         *table(head, rows),
     ]
@@ -131,7 +131,7 @@ def gate_section(deaf: Mapping[int, Sequence[Scored]]) -> tuple[list[str], bool]
         rows.append((str(namespaces), *(f"{codes[code]} of {logs}" for code in (0, 3, 4)), state(right)))
     head = ("namespaces of 60 never answered", "exit code 0", "exit code 3", "exit code 4", "kept")
     return [
-        "A policy against one like it that never answers some namespaces, by the default primary metrics and seeds.",
+        "A policy against its copy that never answers some namespaces, with the default primary metrics and seeds.",
         "",
         *table(head, rows),
     ], all(are_kept)
@@ -148,7 +148,7 @@ def another_day_section(days: Sequence[Days], same: Sequence[Days]) -> tuple[lis
         )
     head = ("metric", "with drawn seeds", "95 % interval", "holds 0", "with the same seeds")
     return [
-        "How the difference between two hashes on one day goes with that on the next: their correlation over",
+        "The correlation between the difference of two hashes on one day and on the next day, over",
         f"{len(days)} pairs of days of one demand.",
         "",
         *table(head, rows),

@@ -135,9 +135,9 @@ def _runs(title: str, counts: Counts, where: str) -> tuple[list[str], bool]:
     text = [
         title,
         "",
-        f"{counts.runs:,} runs compared two policies that are equal but for their luck, {where}. Exit code 3 ended",
-        f"{counts.failed} of them, {share:.1%} (at most 5 %, kept: {state(share <= _FALSE)});",
-        f"{false / made:.1%} of the verdicts on what was not the same under both were `better` or `worse`.",
+        f"{counts.runs:,} runs compared two equal policies with different seeds, {where}. Of these,",
+        f"{counts.failed} ended with exit code 3, {share:.1%} (at most 5 %, kept: {state(share <= _FALSE)}).",
+        f"Of the verdicts on figures that differed, {false / made:.1%} were `better` or `worse`.",
     ]
     return text, share <= _FALSE
 
@@ -190,8 +190,8 @@ def _covered(coverage: Mapping[tuple[str, str], Mapping[str, Coverage]]) -> tupl
     kept = _COVERED[0] <= share <= _COVERED[1]
     rows.append(("all", "", f"{total.made:,}", f"**{share:.1%}** (93 to 97 %, kept: {state(kept)})", ""))
     text = [
-        f"The true difference on a log is the mean over {TRUTH} replicates; {TRUTH // SEEDS} intervals",
-        f"of {SEEDS} replicates each are held against it.",
+        f"The true difference on a log is the mean over {TRUTH} replicates. It is compared with {TRUTH // SEEDS}",
+        f"intervals of {SEEDS} replicates each.",
         "",
         *table(("policies", "metric", "intervals", "luck of the placement", "all luck"), rows),
     ]
@@ -212,9 +212,9 @@ def _widths(widths: Mapping[tuple[str, int], float]) -> list[str]:
     names = list(dict.fromkeys(name for name, _ in widths))
     rows = [(name, *(f"{widths[name, size]:.0%}" for size in REPLICATES)) for name in names]
     text = [
-        "Half the width of the interval of a difference, as a share of the difference, with so many replicates,",
-        "over one log of the demo's size. Few replicates make it wide, since Student's t is; many make it no narrower",
-        "than the demand and the events do.",
+        "Half the width of the interval of a difference, as a share of the difference, by the number of replicates,",
+        "over one log of the demo's size. Few replicates widen it by Student's t. Many replicates cannot make it",
+        "narrower than demand and events permit.",
         "",
     ]
     return text + list(table(("policy and figure", *map(str, REPLICATES)), rows))
@@ -228,8 +228,8 @@ def _elsewhere(logs: Sequence[Mapping[str, tuple[float, float, float]]]) -> list
         held = sum(low <= mean <= high for _, low, high in intervals)
         rows.append((f"`{name}`", str(len(intervals)), f"{held / len(intervals):.0%}"))
     text = [
-        "What is not promised: the mean difference between a policy with dice and one with a shedder over many logs of",
-        "six hours, in each of which eight brokers come and go thirteen times, and how many intervals hold it.",
+        "An interval of one log is not meant for other logs. This is how many intervals contain the mean difference between",
+        "a random policy and one with a shedder over many logs of six hours with thirteen changes of eight brokers.",
         "",
     ]
     return text + list(table(("metric", "logs", "intervals that hold the mean over logs"), rows))

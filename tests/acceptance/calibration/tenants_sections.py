@@ -38,14 +38,14 @@ def mirror_section(logs: Logs) -> tuple[list[str], bool]:
     shares = told[0] / max(1, told[1]), missed[0] / max(1, missed[1])
     kept = shares[0] <= _TOLD and bounds[0] <= _TOLD_UPPER and shares[1] <= _MISSED and bounds[1] <= _MISSED_UPPER
     text = [
-        "All clients of a namespace, or of a tenant with several, stand in a rack that is drawn anew for each log;",
-        "15 % of the lookups come from any. One policy keeps to rack a and one to rack b. Over all logs they are then",
-        f"equal in `{_LOCALITY}`. Worth is the median number of units of equal weight.",
+        "All clients of a namespace, or of a tenant with several, are in one rack, which is random for each log. 15 % of the",
+        "lookups come from any rack. One policy uses rack a and the other rack b, so over all logs they are equal",
+        f"in `{_LOCALITY}`. Worth is the median effective number of units.",
         "",
         *table(("log", "worth", "logs", "told apart", "intervals that miss the true 0", "exit code 3"), rows),
         "",
-        f"Together {shares[0]:.1%} are told apart (at most 6 %; upper bound {bounds[0]:.1%}, at most 8 %), and",
-        f"{shares[1]:.1%} of the intervals miss (at most 7 %; upper bound {bounds[1]:.1%}, at most 9 %). Kept:",
+        f"Together {shares[0]:.1%} are told apart (at most 6 %, upper bound {bounds[0]:.1%}, at most 8 %), and",
+        f"{shares[1]:.1%} of the intervals miss (at most 7 %, upper bound {bounds[1]:.1%}, at most 9 %). Kept:",
         f"{state(kept)}.",
     ]
     return text, kept
@@ -68,8 +68,8 @@ def by_label_section(logs: Logs) -> tuple[list[str], bool]:
     kept = all(share <= _MISSED_OVER_TIME for share in shares.values())
     rows.append(("all", "", *(f"**{share:.1%}**" for share in shares.values())))
     text = [
-        "A policy that places a bundle by the label of its first client, against dice: which client comes first is the",
-        "demand's luck. Intervals that miss the mean difference over the logs of a kind (together at most 8 %, kept:",
+        "A policy that places a bundle by the label of its first client, against a random one. The first client is part of",
+        "the demand. Intervals that miss the mean difference over the logs of a kind (together at most 8 %, kept:",
         f"{state(kept)}):",
         "",
         *table(("log", "logs", *(f"`{name}`" for name in _OVER_TIME)), rows),
@@ -90,7 +90,7 @@ def same_places_section(logs: Logs) -> tuple[list[str], bool]:
         )
     failed = sum(one.exit_code == 3 for one in found)
     text = [
-        f"Dice against a hash with a salt, over logs of the same kinds; exit code 3 ended {failed} of {len(found)}.",
+        f"A random policy against a salted hash, over logs of the same kinds. {failed} of {len(found)} ended with exit code 3.",
         "",
         *table(("metric", "logs", "told apart", "upper bound", "kept (6 and 8 %)"), rows),
     ]
