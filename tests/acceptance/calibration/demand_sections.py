@@ -40,10 +40,10 @@ def redrawn_section(redrawn: Mapping[Demand, Counts]) -> tuple[list[str], bool]:
         rows.append((demand.name, worth, str(counts.runs), f"{match.share:.1%}", held, f"{failed:.1%}"))
     head = ("log", "worth", "logs", "false in `match_ratio[rack]`", "intervals that hold the true 0", "exit code 3")
     text = [
-        "One policy uses the brokers of rack a and the other those of rack b. The share of a bundle's clients in rack a is",
-        "random for each log, so the policies are equal over all logs and different on each of them. Worth is Kish's",
-        "effective number of bundles. Below 8 no figure over bundles is judged. At most 5 % of the runs may end with exit",
-        "code 3.",
+        "One policy uses the brokers of rack a and the other those of rack b. The share of a bundle's clients in",
+        "rack a is random for each log, so the policies are equal over all logs and different on each of them. Worth",
+        "is Kish's effective number of bundles. Below 8 no figure over bundles is judged. At most 5 % of the runs",
+        "may end with exit code 3.",
         "",
         *table(head, rows),
     ]
@@ -89,8 +89,8 @@ def drifting_section(drifts: Mapping[Drift, Counter[str]]) -> tuple[list[str], b
         rows.append((drift.name, f"{said['drawn']:,}", *figures, state(are_kept[-1])))
     head = ("difference", "drawn", "told apart", "of these for these hours only", "exit code 3", "kept (7 %)")
     text = [
-        "The imbalance of two policies differs by a drift with mean 0 over all draws, in cells of 900 s and blocks of the",
-        "same length. Noise is the remaining difference between cells, for a drift of size 1.",
+        "The imbalance of two policies differs by a drift with mean 0 over all draws, in cells of 900 s and blocks",
+        "of the same length. Noise is the remaining difference between cells, for a drift of size 1.",
         "",
         *table(head, rows),
     ]

@@ -228,8 +228,8 @@ def _elsewhere(logs: Sequence[Mapping[str, tuple[float, float, float]]]) -> list
         held = sum(low <= mean <= high for _, low, high in intervals)
         rows.append((f"`{name}`", str(len(intervals)), f"{held / len(intervals):.0%}"))
     text = [
-        "An interval of one log is not meant for other logs. This is how many intervals contain the mean difference between",
-        "a random policy and one with a shedder over many logs of six hours with thirteen changes of eight brokers.",
-        "",
+        "An interval of one log is not meant for other logs. This is how many intervals contain the mean difference",
+        "between a random policy and one with a shedder over many logs of six hours with thirteen changes of eight",
+        "brokers. ",
     ]
     return text + list(table(("metric", "logs", "intervals that hold the mean over logs"), rows))

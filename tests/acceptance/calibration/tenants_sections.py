@@ -38,9 +38,9 @@ def mirror_section(logs: Logs) -> tuple[list[str], bool]:
     shares = told[0] / max(1, told[1]), missed[0] / max(1, missed[1])
     kept = shares[0] <= _TOLD and bounds[0] <= _TOLD_UPPER and shares[1] <= _MISSED and bounds[1] <= _MISSED_UPPER
     text = [
-        "All clients of a namespace, or of a tenant with several, are in one rack, which is random for each log. 15 % of the",
-        "lookups come from any rack. One policy uses rack a and the other rack b, so over all logs they are equal",
-        f"in `{_LOCALITY}`. Worth is the median effective number of units.",
+        "All clients of a namespace, or of a tenant with several, are in one rack, which is random for each log. 15",
+        "% of the lookups come from any rack. One policy uses rack a and the other rack b, so over all logs they are",
+        f"equal in `{_LOCALITY}`. Worth is the median effective number of units.",
         "",
         *table(("log", "worth", "logs", "told apart", "intervals that miss the true 0", "exit code 3"), rows),
         "",
@@ -68,9 +68,9 @@ def by_label_section(logs: Logs) -> tuple[list[str], bool]:
     kept = all(share <= _MISSED_OVER_TIME for share in shares.values())
     rows.append(("all", "", *(f"**{share:.1%}**" for share in shares.values())))
     text = [
-        "A policy that places a bundle by the label of its first client, against a random one. The first client is part of",
-        "the demand. Intervals that miss the mean difference over the logs of a kind (together at most 8 %, kept:",
-        f"{state(kept)}):",
+        "A policy that places a bundle by the label of its first client, against a random one. The first client is",
+        "part of the demand. Intervals that miss the mean difference over the logs of a kind (together at most 8 %,",
+        f"kept: {state(kept)}):",
         "",
         *table(("log", "logs", *(f"`{name}`" for name in _OVER_TIME)), rows),
     ]
@@ -90,7 +90,8 @@ def same_places_section(logs: Logs) -> tuple[list[str], bool]:
         )
     failed = sum(one.exit_code == 3 for one in found)
     text = [
-        f"A random policy against a salted hash, over logs of the same kinds. {failed} of {len(found)} ended with exit code 3.",
+        f"A random policy against a salted hash, over logs of the same kinds. {failed} of {len(found)} ended with",
+        "exit code 3.",
         "",
         *table(("metric", "logs", "told apart", "upper bound", "kept (6 and 8 %)"), rows),
     ]
