@@ -17,7 +17,7 @@ if [ ! setup.cfg -ot "$venv/.installed" ] || [ "$("$python" --version)" != "$("$
     PYTHON=$python scripts/make-venv.sh "$venv"
     if [ "$1" = lowest ]; then "$python" scripts/lowest.py; fi >"$venv/constraints.txt"
     # What runs the tests is as in `make test`; the other tools check the text of the code.
-    tools=$(sed -nE 's/^ +((check-jsonschema|duckdb|hypothesis|jsonschema|kubernetes-validate|polars|promql-parser|psutil|pytest|pytest-timeout|pytest-xdist|sybil)[~>]=.*)/\1/p' setup.cfg)
+    tools=$(sed -nE 's/^ +((altair|check-jsonschema|duckdb|hypothesis|jsonschema|kubernetes-validate|polars|promql-parser|psutil|pytest|pytest-timeout|pytest-xdist|sybil)[~>]=.*)/\1/p' setup.cfg)
     # shellcheck disable=SC2086  # one word for each tool
     "$venv/bin/pip" install --quiet --disable-pip-version-check --constraint "$venv/constraints.txt" \
         --editable '.[collect,completion,connect,delta,report,serve,spark,topics]' $tools >&2

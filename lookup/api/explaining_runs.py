@@ -1,10 +1,10 @@
-"""Explain what happened in a finished run: the owners of a bundle, a decision, a cycle.
+"""Explain what happened in a finished run: the owners of a topic, a decision, a cycle.
 
 What a run recorded is read out of its folder. What it did not record, the load that policies saw and the answer of
 every part, is found by replaying the log once more up to that instant, and compared with the record.
 
-All functions take the folder or URI that an evaluation has written, `cluster` and `policy`, which have to be given only
-if several are possible, and `seed`, by default the first replicate. Those that read the log again are given `workers`,
+All functions take the folder or URI that an evaluation has written. `cluster` and `policy` have to be given only if
+several are possible, and `seed` is by default the first replicate. Those that read the log again are given `workers`,
 a Spark session or `InProcess()`, by default what `evaluate` takes for the same log, and call `progress` with
 one short sentence at each step. All raise a `PulsarLookupError`, a sentence, for whatever the caller has to change.
 """
@@ -29,11 +29,10 @@ from lookup.api.workers import check_workers, workers_for
 from lookup.engine.ballots import roll
 from lookup.engine.build import part_table
 from lookup.engine.cycles import CycleReport
-from lookup.engine.edits import SettingEdit, edits_that_change
 from lookup.engine.explain import Explanation, SeenBroker, explain, seen_brokers
 from lookup.engine.ledger import MICRO
 from lookup.engine.manager import LoadManager, ManagerObserver
-from lookup.engine.policy import Policy, memory_key
+from lookup.engine.policy import memory_key
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import Workers
 from lookup.logs.sources import locate
@@ -47,16 +46,7 @@ from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
 from lookup.report.figures import Run, read_run, settings_of
 from lookup.report.manifest import fingerprint
-from lookup.report.past import (
-    BundleHistory,
-    cycle_at,
-    decision_at,
-    decision_id,
-    decision_of,
-    history_of,
-    name_of,
-    recorded_table,
-)
+from lookup.report.past import BundleHistory, cycle_at, decision_id, decision_of, history_of, name_of, recorded_table
 from lookup.settings.evaluation import EvaluationFile
 from lookup.spark.choosing import rows_of
 from lookup.spark.cluster import check_reach, is_foreign, ship_code
@@ -111,7 +101,7 @@ class DecisionExplained:
 
 @dataclass(frozen=True)
 class CycleExplained:
-    """One cycle of a policy's shedder, run once more, with settings that change it."""
+    """One cycle of a policy's shedder, run once more."""
 
     name: RunName
     ts_us: int
@@ -123,8 +113,6 @@ class CycleExplained:
     #: what the shedder remembered before the cycle
     memory: Mapping[str, Any]
     report: CycleReport[Unload]
-    #: changes after which something moves if nothing did, and nothing if something did, the smallest first
-    edits: Sequence[tuple[SettingEdit, ...]]
     #: in what it differs from the record, a sentence; None: it is the same
     difference: str | None
 
@@ -149,7 +137,6 @@ class CycleExplained:
             "rejected": {reason.value: count for reason, count in self.report.rejected.items()},
             "seen": [_seen_document(broker) for broker in self.seen],
             "memory": dict(self.memory),
-            "edits": [[edit.document() for edit in edits] for edits in self.edits],
             "difference": self.difference,
         }
 
@@ -157,157 +144,40 @@ class CycleExplained:
 def explain_owners(
     run: str | os.PathLike[str],
     *,
-    topic: str | None = None,
-    bundle: str | None = None,
+    topic: str,
     policy: str | Sequence[str] = (),
     cluster: str | None = None,
     seed: int | None = None,
 ) -> tuple[BundleHistory, ...]:
-    """Explain who owned a bundle in a finished run, policy by policy, and why each change was made.
+    """Explain who owned a topic's bundles in a finished run, policy by policy, and why each change was made.
 
     Args:
-        topic: the bundles it was in; a short name means one in public/default. One of the two is given.
+        topic: a short name means one in public/default.
         policy: names of policies, or one of them; default: all.
     """
     past = _opened(run)
-    _require_one_subject(topic, bundle)
     known = [entry["name"] for entry in past.manifest["settings"]["policies"]]
     names = dict.fromkeys(names_of("policy", policy) or known)
     replays = [name_of(past, cluster=cluster, policy=name, seed=seed) for name in names]
-    return tuple(history_of(past, name, topic=topic, bundle=bundle) for name in replays)
+    return tuple(history_of(past, name, topic) for name in replays)
 
 
-def explain_decision(  # noqa: PLR0913  what names a decision, by keyword
+def explain_decision(
     run: str | os.PathLike[str],
-    decision: str | None = None,
+    decision: str,
     *,
-    topic: str | None = None,
-    bundle: str | None = None,
-    at_us: int | None = None,
-    policy: str | Sequence[str] = (),
-    cluster: str | None = None,
-    seed: int | None = None,
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda message: None,
 ) -> DecisionExplained:
-    """Take one decision of a finished run once more: the one with an id, or the one that made an owner.
+    """Take one decision of a finished run once more.
 
     Args:
-        decision: id of a decision, `CLUSTER/POLICY/SEED/NUMBER`; else a topic or a bundle and an instant are given.
-        topic: its bundle; a short name means one in public/default.
-        at_us: when the bundle had the owner that the decision has made, µs since the Unix epoch.
+        decision: its id, `CLUSTER/POLICY/SEED/NUMBER`.
     """
     past = _opened(run, workers)
-    named = names_of("policy", policy)
-    if decision is not None:
-        _require_of_decision(decision, cluster=cluster, policy=named, seed=seed)
-        return _decision(past, *decision_of(past, decision), workers, progress)
-    _require_one_subject(topic, bundle)
-    if at_us is None:
-        raise SettingsError("which decision? give ", Argument("decision"), " or ", Argument("at_us"))
-    name = name_of(past, cluster=cluster, policy=_one_policy(past, named, with_shedder=False), seed=seed)
-    number = decision_at(past, history_of(past, name, topic=topic, bundle=bundle), at_us)
-    return _decision(past, name, number, workers, progress)
-
-
-def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
-    run: str | os.PathLike[str],
-    at_us: int,
-    *,
-    policy: str | Sequence[str] = (),
-    cluster: str | None = None,
-    seed: int | None = None,
-    workers: Workers | None = None,
-    progress: Callable[[str], None] = lambda message: None,
-) -> CycleExplained:
-    """Run the last cycle of a policy's shedder up to an instant once more, and look for what would have changed it.
-
-    Settings are looked for with which something moves if nothing did, and nothing if something did.
-
-    Args:
-        at_us: µs since the Unix epoch.
-    """
-    past = _opened(run, workers)
-    chosen = _one_policy(past, names_of("policy", policy), with_shedder=True)
-    name = name_of(past, cluster=cluster, policy=chosen, seed=seed)
-    recorded = cycle_at(past, name, at_us)
-    found: list[CycleExplained] = []
-
-    def look(manager: LoadManager) -> None:
-        if manager.view().now_us != recorded["ts"]:
-            return
-        progress("looking for settings that change the cycle")
-        own, shedder = manager.policy, manager.policy.shedder
-        report = manager.rehearsed(own)
-        has_moved = bool(report.accepted)
-        ended = {name: getattr(report.outcome, name) for name in _OUTCOME}
-
-        def is_other(changed: Policy) -> bool:
-            return bool(manager.rehearsed(changed).accepted) != has_moved
-
-        table = part_table(shedder)
-        settings = {key: value for key, value in table.items() if key != "use"} | {"grace_s": own.grace_us // MICRO}
-        found.append(
-            CycleExplained(
-                name=name,
-                ts_us=recorded["ts"],
-                shedder=table["use"],
-                settings=settings,
-                seen=seen_brokers(manager.view()),
-                # What a shedder keeps changes with the next cycle.
-                memory=copy.deepcopy(manager.memory.get(memory_key(shedder), {})),
-                report=report,
-                edits=edits_that_change(own, is_other),
-                difference=_difference(
-                    recorded, ended | {"accepted": len(report.accepted), "rejected": report.rejected}
-                ),
-            )
-        )
-
+    name, number = decision_of(past, decision)
+    recorded: dict[str, Any] = recorded_table(past, name, "decisions").slice(number, 1).to_pylist()[0]
     again = _again(past, name, recorded["ts"])
-    with _at_work(past, workers, progress) as (works, work):
-        replay_again(works, again, work, ManagerObserver(before_cycle=look), progress=progress)
-    return found[0]
-
-
-def _opened(run: str | os.PathLike[str], workers: Workers | None = None) -> Run:
-    check_workers(workers)
-    return read_run(require_path("run", run))
-
-
-def _require_one_subject(topic: str | None, bundle: str | None) -> None:
-    if (topic is None) == (bundle is None):
-        ending = "" if topic is None else ", not both"
-        raise SettingsError("give ", Argument("topic"), " or ", Argument("bundle"), ending)
-
-
-def _require_of_decision(decision: str, *, cluster: str | None, policy: Sequence[str], seed: int | None) -> None:
-    """Refuse a cluster, policies or a seed that are not those of a decision's id."""
-    given = (("cluster", cluster), *(("policy", one) for one in policy), ("seed", seed))
-    parts = dict(zip(("cluster", "policy", "seed"), decision.split("/"), strict=False))
-    for name, value in given:
-        if value is not None and name in parts and str(value) != parts[name]:
-            what = f" contradicts the decision {decision}, whose {name} is {parts[name]}; leave it out"
-            raise SettingsError(Argument(name, value), what)
-
-
-def _one_policy(run: Run, named: Sequence[str], *, with_shedder: bool) -> str:
-    policies = run.manifest["settings"]["policies"]
-    known = [entry["name"] for entry in policies if entry["shedder"] is not None or not with_shedder]
-    chosen = list(dict.fromkeys(named)) or known
-    if len(chosen) == 1:
-        return str(chosen[0])
-    if not chosen:
-        raise SettingsError("no policy of the run has a shedder, so there are no cycles")
-    what = "those with a shedder" if with_shedder else "those of the run"
-    raise SettingsError("which policy? give ", Argument("policy"), f" once; {what}: {listed(known)}")
-
-
-def _decision(
-    run: Run, name: RunName, number: int, workers: Workers | None, progress: Callable[[str], None]
-) -> DecisionExplained:
-    recorded: dict[str, Any] = recorded_table(run, name, "decisions").slice(number, 1).to_pylist()[0]
-    again = _again(run, name, recorded["ts"])
     taken = 0
     #: what was asked about, and how often dice were rolled for its bundle before
     asked: list[tuple[int, LookupRequest, tuple[SeenBroker, ...], Explanation, int]] = []
@@ -321,14 +191,13 @@ def _decision(
             asked.append((ts_us, request, seen_brokers(view), explain(again.policy, request, view), rolls))
         taken += not is_repeated
 
-    with _at_work(run, workers, progress) as (works, work):
+    with _at_work(past, workers, progress) as (works, work):
         replay = replay_again(works, again, work, ManagerObserver(before_decision=look), progress=progress)
     if not asked:
-        text = decision_id(name, number)
-        raise InputError(f"{run.path}: decision {text} was not taken when the log was replayed once more")
+        raise InputError(f"{past.path}: decision {decision} was not taken when the log was replayed once more")
     ts_us, request, seen, explanation, rolls = asked[-1]
-    decision = replay.decisions[number].decision
-    has_dice = len(decision.odds) > 1
+    taken_again = replay.decisions[number].decision
+    has_dice = len(taken_again.odds) > 1
     return DecisionExplained(
         id=decision_id(name, number),
         name=name,
@@ -336,11 +205,73 @@ def _decision(
         request=request,
         seen=seen,
         explanation=explanation,
-        decision=decision,
+        decision=taken_again,
         rolls=rolls if has_dice else None,
         dice=roll(name.seed, name.cluster, request.bundle, rolls) if has_dice else None,
-        difference=_difference(recorded, {column: getattr(decision, column) for column in _DECIDED}),
+        difference=_difference(recorded, {column: getattr(taken_again, column) for column in _DECIDED}),
     )
+
+
+def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
+    run: str | os.PathLike[str],
+    at_us: int,
+    *,
+    policy: str | Sequence[str] = (),
+    cluster: str | None = None,
+    seed: int | None = None,
+    workers: Workers | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> CycleExplained:
+    """Run the last cycle of a policy's shedder up to an instant once more.
+
+    Args:
+        at_us: µs since the Unix epoch.
+    """
+    past = _opened(run, workers)
+    chosen = _policy_with_shedder(past, names_of("policy", policy))
+    name = name_of(past, cluster=cluster, policy=chosen, seed=seed)
+    recorded = cycle_at(past, name, at_us)
+    again = _again(past, name, recorded["ts"])
+    shedder = again.policy.shedder
+    #: brokers and memory before the cycle; the replay ends with it, so that the last of each is its own
+    before: list[tuple[tuple[SeenBroker, ...], Mapping[str, Any]]] = []
+    reports: list[CycleReport[Unload]] = []
+
+    def look(manager: LoadManager) -> None:
+        if manager.view().now_us == recorded["ts"]:
+            # What a shedder keeps changes with the cycle.
+            before.append((seen_brokers(manager.view()), copy.deepcopy(manager.memory.get(memory_key(shedder), {}))))
+
+    with _at_work(past, workers, progress) as (works, work):
+        observer = ManagerObserver(before_cycle=look, after_cycle=reports.append)
+        replay_again(works, again, work, observer, progress=progress)
+    (seen, memory), report, table = before[0], reports[-1], part_table(shedder)
+    ended = {column: getattr(report.outcome, column) for column in _OUTCOME}
+    return CycleExplained(
+        name=name,
+        ts_us=recorded["ts"],
+        shedder=table.pop("use"),
+        settings=table | {"grace_s": again.policy.grace_us // MICRO},
+        seen=seen,
+        memory=memory,
+        report=report,
+        difference=_difference(recorded, ended | {"accepted": len(report.accepted), "rejected": report.rejected}),
+    )
+
+
+def _opened(run: str | os.PathLike[str], workers: Workers | None = None) -> Run:
+    check_workers(workers)
+    return read_run(require_path("run", run))
+
+
+def _policy_with_shedder(run: Run, named: Sequence[str]) -> str:
+    known = [entry["name"] for entry in run.manifest["settings"]["policies"] if entry["shedder"] is not None]
+    chosen = list(dict.fromkeys(named)) or known
+    if len(chosen) == 1:
+        return str(chosen[0])
+    if not chosen:
+        raise SettingsError("no policy of the run has a shedder, so there are no cycles")
+    raise SettingsError("which policy? give ", Argument("policy"), f" once; those with a shedder: {listed(known)}")
 
 
 @contextmanager

@@ -7,12 +7,12 @@ from importlib.util import find_spec
 
 from lookup.api.arguments import Say
 
-__all__ = ["OUTPUTS", "PAGE", "PAGE_PACKAGES", "write_page"]
+__all__ = ["OUTPUTS", "PAGE", "PAGE_PACKAGE", "can_draw", "write_page"]
 
 #: The page's file beside `summary.json`.
 PAGE = "report.html"
-#: Packages that draw it and, in a notebook, its charts; of the extra `report`.
-PAGE_PACKAGES = ("altair", "jinja2")
+#: Draws it; of the extra `report`.
+PAGE_PACKAGE = "jinja2"
 #: Everything an evaluation leaves in its output.
 OUTPUTS = (
     "summary.json",
@@ -29,12 +29,17 @@ OUTPUTS = (
 )
 
 
+def can_draw() -> bool:
+    """Return whether what draws a page is installed."""
+    return find_spec(PAGE_PACKAGE) is not None
+
+
 def write_page(write: Callable[[str, bytes], object], name: str, draw: Callable[[], str], warn: Say) -> None:
-    """Draw a page of results and write it, if the packages that draw it are installed.
+    """Draw a page of results and write it, if what draws it is installed.
 
     A page that cannot be drawn is a warning: hours of replays are behind the results, and they are complete without it.
     """
-    if not all(map(find_spec, PAGE_PACKAGES)):
+    if not can_draw():
         return
     try:
         page = draw().encode()

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass, fields
 from html import escape
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pyarrow import fs as arrow_fs
 
 from lookup.api.arguments import require_path
-from lookup.api.files import OUTPUTS, PAGE_PACKAGES
+from lookup.api.files import OUTPUTS, PAGE_PACKAGE, can_draw
 from lookup.api.frames import read_frame
 from lookup.api.outputs import data_frame
 from lookup.errors import SettingsError
 from lookup.logs.outputs import draft
 from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS, QUARANTINE
 from lookup.logs.sources import locate
-from lookup.model.quoting import quantity, suggestion
+from lookup.model.quoting import quantity
 from lookup.replay.outcome import Finding
 from lookup.report.document import figure_table, first_figures
 from lookup.report.figures import Results, read_run
@@ -29,8 +28,6 @@ from lookup.score.figures import figures_table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from lookup.report.drawing import Drawing
 
 __all__ = ["Evaluation", "open_run"]
 
@@ -124,39 +121,10 @@ class Evaluation:
         Raises:
             SettingsError: if what draws it is not installed.
         """
-        require_page_packages("the page needs")
+        require_page_package()
         from lookup.report.page import html_report
 
         return html_report(read_run(self.folder))
-
-    @property
-    def charts(self) -> dict[str, Drawing]:
-        """Return the charts of the page by name, as Altair charts: `trade`, `delta`, `load`, `moves` and so on."""
-        require_page_packages("charts need")
-        from lookup.report.drawing import draw, drawable
-
-        run = read_run(self.folder)
-        return {name: draw(run, chart) for name, chart in drawable(run).items()}
-
-    def chart(self, name: str, *, policy: str | None = None, cluster: str | None = None) -> Drawing:
-        """Return one chart of the page, an Altair chart.
-
-        Args:
-            name: of the chart, as in `charts`.
-            policy: drawn beside the incumbent in a chart over time and in a matrix; default: the first candidate.
-            cluster: the same; default: the first.
-
-        Raises:
-            SettingsError: if there is no such chart, policy or cluster, or if what draws it is not installed.
-        """
-        require_page_packages("charts need")
-        from lookup.report.drawing import draw, drawable
-
-        run = read_run(self.folder)
-        charts = drawable(run)
-        if name not in charts:
-            raise SettingsError(f"name: the run has no chart {name!r}; {suggestion(name, list(charts))}")
-        return draw(run, charts[name], policy=policy, cluster=cluster)
 
     def write(self, output: str | os.PathLike[str], *, force: bool = False) -> None:
         """Copy all results into a folder.
@@ -197,7 +165,7 @@ class Evaluation:
 
 
 def open_run(run: str | os.PathLike[str]) -> Evaluation:
-    """Return a finished evaluation: its figures, tables and charts, read out of its folder.
+    """Return a finished evaluation: its figures and tables, read out of its folder.
 
     Args:
         run: folder or URI that `evaluate` has written.
@@ -209,12 +177,11 @@ def open_run(run: str | os.PathLike[str]) -> Evaluation:
     return Evaluation(os.fspath(run), read_run(os.fspath(run)).results)
 
 
-def require_page_packages(what: str) -> None:
-    """Refuse to draw without the packages that draw.
+def require_page_package() -> None:
+    """Refuse to draw a page without what draws it.
 
     Raises:
-        SettingsError: naming the first that is missing.
+        SettingsError: if it is not installed.
     """
-    missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
-    if missing:
-        raise SettingsError(f"{what} {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
+    if not can_draw():
+        raise SettingsError(f"the page needs {PAGE_PACKAGE}: install it with pip install 'pulsar-lookup[report]'")

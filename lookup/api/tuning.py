@@ -22,7 +22,7 @@ from lookup.api.files import write_page
 from lookup.api.given import Table, given_tables
 from lookup.api.log_trials import SEALED, LogTrials
 from lookup.api.outputs import data_frame, result_folder
-from lookup.api.results import Evaluation, open_run, require_page_packages
+from lookup.api.results import Evaluation, open_run, require_page_package
 from lookup.errors import Argument, InputError
 from lookup.logs.jobs import Workers
 from lookup.logs.outputs import require_free, write_beside
@@ -108,7 +108,7 @@ class Tuning:
         Raises:
             SettingsError: if what draws it is not installed.
         """
-        require_page_packages("the page needs")
+        require_page_package()
         from lookup.tuning.page import tuning_page
 
         return tuning_page(self._document)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from importlib.util import find_spec
 
 from lookup.api.arguments import require_apart
-from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
+from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGE, can_draw
 from lookup.commands.failures import interrupted_later
 from lookup.commands.gates import Demands, add_gate
 from lookup.commands.options import (
@@ -122,10 +121,9 @@ def _run(arguments: argparse.Namespace) -> int:
                     data_console().print(plain(sentence), soft_wrap=True)
                 else:
                     say(sentence)
-        missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
-        if missing:
-            note(f"no {PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
-        pages = "report.md is" if missing else f"{PAGE} and report.md are"
+        if not can_draw():
+            note(f"no {PAGE}, which needs {PAGE_PACKAGE}: install it with pip install 'pulsar-lookup[report]'")
+        pages = f"{PAGE} and report.md are" if can_draw() else "report.md is"
         note(f"results are in {arguments.output}; {pages} for people, summary.json for programs")
         if demands.is_empty:
             return results.exit_code

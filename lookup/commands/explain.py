@@ -56,14 +56,13 @@ def _add_arguments(parser: Parser) -> None:
         type=moment,
         metavar="TIME",
         help="time of the lookup, like 2026-01-01T12:00:00Z (default: the last registration of a broker), or in a run "
-        "the time of an owner or a shedder cycle",
+        "the time of a shedder cycle",
     )
     parser.many(
         "--usage",
         metavar="BROKER=USAGE",
         help="load of a broker, where 1.0 is full, or of all others as in '*=0.5' (default: unknown)",
     )
-    parser.add_argument("--bundle", metavar="BUNDLE", help="bundle of a run, to explain its owners")
     parser.add_argument("--decision", metavar="ID", help="decision of a run, as CLUSTER/POLICY/SEED/NUMBER")
     parser.add_argument("--seed", type=whole, metavar="N", help="seed of the replicate in a run (default: the first)")
     add_master(parser)
@@ -72,7 +71,7 @@ def _add_arguments(parser: Parser) -> None:
 
 #: Destinations of flags that are about a lookup that is made up, and about a run.
 _OF_LOOKUP = ("set", "property", "client", "usage")
-_OF_RUN = ("bundle", "decision", "seed", "master")
+_OF_RUN = ("decision", "seed", "master")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -176,7 +175,7 @@ COMMAND = Command(
         ("lookup explain evaluation.toml --topic orders --usage '*=0.5'", "with half-full brokers"),
         ("lookup explain report --topic orders", "the owners of the topic's bundle in a run"),
         ("lookup explain report --policy stock --at 2026-01-01T12:00:00Z", "the shedder's cycle at that time"),
-        ("lookup explain report --topic orders --at 2026-01-01T12:00:00Z", "the decision for the owner at that time"),
+        ("lookup explain report --decision east/stock/1/0", "a decision of the run"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""Print how a policy answers a request, and what happened in a run: a decision, a cycle, the owners of a bundle."""
+"""Print how a policy answers a request, and what happened in a run: a decision, a cycle, the owners of a topic."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def run_explained(arguments: argparse.Namespace) -> int:
     from lookup.spark.choosing import rows_of
 
     folder = arguments.config
+    _require_one_question(arguments)
     if has_tuning(folder):
         raise SettingsError(
             f"{folder}: holds a search, which tune.json describes; its sealed days are an evaluation, {folder}/sealed"
         )
     run = read_run(folder)
     rows = run.summary["inputs"]["rows"]
-    needs_log = any(getattr(arguments, name) is not None for name in ("decision", "at_us"))
     with ExitStack() as stack:
         report = stack.enter_context(progress("reading the run"))
-        if arguments.topic is not None and arguments.bundle is None:
+        if arguments.topic is not None:
             _require_topic(run, arguments.topic)
         # The tables of a run are read here; what was not recorded is found by replaying the log.
-        master = arguments.master if needs_log else NO_SPARK
+        master = arguments.master if arguments.topic is None else NO_SPARK
         workers = stack.enter_context(workers_of(master, lambda: rows_of(rows), starting=report))
         document, show = _explained(arguments, workers, report)
     if arguments.format == "json":
@@ -99,26 +99,28 @@ def _require_topic(run: Run, topic: str) -> None:
 def _explained(
     arguments: argparse.Namespace, workers: Workers, report: Callable[[str], None]
 ) -> tuple[Any, Callable[[Console], None]]:
-    """Return what is asked about, as JSON has it, and what prints it."""
+    """Return the answer to the question of the flags, as JSON has it, and what prints it."""
     from lookup.api.explaining_runs import explain_cycle, explain_decision, explain_owners
 
     folder, at_us = arguments.config, arguments.at_us
     which = {"policy": arguments.policy, "cluster": arguments.cluster, "seed": arguments.seed}
-    subject = {"topic": arguments.topic, "bundle": arguments.bundle}
-    has_subject = subject != {"topic": None, "bundle": None}
     if arguments.decision is not None:
-        decision = explain_decision(folder, arguments.decision, **which, workers=workers, progress=report)
+        decision = explain_decision(folder, arguments.decision, workers=workers, progress=report)
         return decision.document(), partial(_print_decision, explained=decision)
-    if has_subject and at_us is not None:
-        decision = explain_decision(folder, **subject, at_us=at_us, **which, workers=workers, progress=report)
-        return decision.document(), partial(_print_decision, explained=decision, topic=arguments.topic)
-    if has_subject:
-        histories = explain_owners(folder, **subject, **which)
+    if arguments.topic is not None:
+        histories = explain_owners(folder, topic=arguments.topic, **which)
         return [history.document() for history in histories], partial(_print_histories, histories=histories)
-    if at_us is None:
-        raise SettingsError("name the part of the run to explain: give --decision, --topic, --bundle or --at")
     cycle = explain_cycle(folder, at_us, **which, workers=workers, progress=report)
     return cycle.document(), partial(_print_cycle, explained=cycle)
+
+
+def _require_one_question(arguments: argparse.Namespace) -> None:
+    asked = [flag for flag in ("decision", "topic", "at_us") if getattr(arguments, flag) is not None]
+    if len(asked) != 1:
+        raise SettingsError("give one of --decision, --topic and --at, the part of the run to explain")
+    for flag in ("policy", "cluster", "seed"):
+        if arguments.decision is not None and getattr(arguments, flag) not in (None, []):
+            raise SettingsError(f"--{flag}: the id of a decision names its {flag}; leave --{flag} out")
 
 
 def _print_pairs(console: Console, pairs: Mapping[str, str]) -> None:
@@ -126,7 +128,7 @@ def _print_pairs(console: Console, pairs: Mapping[str, str]) -> None:
         console.print(plain(f"{name + ':':<12}{value}"), soft_wrap=not console.is_terminal)
 
 
-def _print_decision(console: Console, explained: DecisionExplained, topic: str | None = None) -> None:
+def _print_decision(console: Console, explained: DecisionExplained) -> None:
     request, decision, name = explained.request, explained.decision, explained.name
     properties = ", ".join(f"{key}={value}" for key, value in sorted(request.properties.items())) or "none"
     pairs = {
@@ -138,8 +140,6 @@ def _print_decision(console: Console, explained: DecisionExplained, topic: str |
         "cluster": f"{name.cluster}, {quantity(len(explained.seen), 'registered broker')}",
     }
     _print_pairs(console, pairs)
-    if topic is not None and (whole := str(TopicName.expand(topic))) != request.topic:
-        console.print(plain(f"{whole} is in this bundle, and has the owner that this lookup got."), soft_wrap=True)
     _print_seen(console, explained.seen)
     print_explanation(console, explained.explanation)
     if explained.dice is not None and explained.rolls is not None:
@@ -197,8 +197,6 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
         console.print(plain(f"Moved: {len(report.accepted) - _SHOWN_UNLOADS} more"))
     for refused, count in sorted(report.rejected.items()):
         console.print(plain(f"Refused: {quantity(count, 'proposal')}, {refused.value}"))
-    for line in _about_edits(explained):
-        console.print(plain(line), soft_wrap=not console.is_terminal)
     _print_agreement(console, explained.difference, "cycle")
 
 
@@ -210,23 +208,9 @@ def _remembered(key: str, kept: object) -> tuple[str, str]:
     return name, time_text(kept) if name != key and isinstance(kept, int) else _figure(kept)
 
 
-def _about_edits(explained: CycleExplained) -> Iterator[str]:
-    what = "Nothing would have moved" if explained.report.accepted else "Something would have moved"
-    if not explained.edits:
-        yield f"{what} with none of the settings that were tried, each alone and with a count at its least."
-        return
-    yield f"{what} in this cycle with any one of these, the smallest change first:"
-    for edits in explained.edits:
-        changes = []
-        for edit in edits:
-            key = "" if edit.key is None else f"; {edit.key}"
-            changes.append(f"{edit.setting} = {_figure(edit.after)} (is {_figure(edit.before)}{key})")
-        yield f"  {' and '.join(changes)}"
-
-
 def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> None:
     for history in histories:
-        console.print(plain(f"{history.subject} under {history.name.policy}, seed {history.name.seed}", style="bold"))
+        console.print(plain(f"{history.topic} under {history.name.policy}, seed {history.name.seed}", style="bold"))
         has_many = len({step.bundle for step in history.steps}) > 1
         heads = ("from", "to", *(("bundle",) if has_many else ()), "owner", "since", "until")
         rows = [
@@ -250,7 +234,7 @@ def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> No
             )
         if history.cycles:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(history.cycles.items()))
-            console.print(plain(f"Cycles of the shedder in the run: {reasons}; --at TIME alone explains one."))
+            console.print(plain(f"Cycles of the shedder in the run: {reasons}; --at TIME explains one."))
         console.print()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lookup.api.files import PAGE, PAGE_PACKAGES
+from lookup.api.files import PAGE, PAGE_PACKAGE
 from lookup.commands.gates import Demands, add_gate, diff_command, print_difference
 from lookup.commands.options import Command, Parser, add_format, require_extra
 from lookup.commands.streams import data_console, note, print_json, stdout
@@ -20,7 +20,7 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Write the page into the run's folder, in place of an earlier one, and return 0, or by a budget as `evaluate`."""
-    require_extra("report", *PAGE_PACKAGES, "pyarrow", "scipy", extra="report")
+    require_extra("report", PAGE_PACKAGE, "pyarrow", "scipy", extra="report")
     from lookup.api.tuning import TUNE_PAGE, has_tuning, open_tuning
     from lookup.report.figures import read_run
     from lookup.report.page import html_report

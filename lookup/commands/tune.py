@@ -6,11 +6,10 @@ import argparse
 import math
 from collections.abc import Mapping
 from contextlib import ExitStack
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_apart
-from lookup.api.files import PAGE_PACKAGES
+from lookup.api.files import PAGE_PACKAGE, can_draw
 from lookup.commands.failures import interrupted_later, is_interruption
 from lookup.commands.options import (
     COMMAND_LINE,
@@ -109,10 +108,9 @@ def _deliver(found: Tuning, form: str | None) -> int:
             print_json(document)
         else:
             _print(document, beside_today(read_figures(document)))
-        missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
-        if missing:
-            note(f"no {TUNE_PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
-        page = "" if missing else f"{TUNE_PAGE} for people, "
+        if not can_draw():
+            note(f"no {TUNE_PAGE}, which needs {PAGE_PACKAGE}: install it with pip install 'pulsar-lookup[report]'")
+        page = f"{TUNE_PAGE} for people, " if can_draw() else ""
         report = (
             f", in sealed/ the report of the finalists on {confirmation(document)}" if document["finalists"] else ""
         )

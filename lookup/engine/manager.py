@@ -8,9 +8,8 @@ Source: `docs/pulsar/load-managers.md`; `docs/decisions/brokers-by-id.md`.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -25,6 +24,7 @@ from lookup.engine.ownership import Cause, OwnerBook, Ownership, OwnershipChange
 from lookup.engine.policy import Instant, Policy, Standing, memory_key
 from lookup.engine.units import goes_by_bytes, in_bytes
 from lookup.errors import ArgumentError, InputError, StateError
+from lookup.hooks.protocols import Shedder
 from lookup.model.broker import Broker, Candidates, Roster
 from lookup.model.bundles import NamespacePolicies
 from lookup.model.decision import Assigned, CycleReason, Decision, Reason, Split, Unanswered, Unload
@@ -47,6 +47,8 @@ class ManagerObserver:
     before_decision: Callable[[LoadManager, LookupRequest, int, bool], None] | None = None
     #: before the shedder is asked
     before_cycle: Callable[[LoadManager], None] | None = None
+    #: the result of the cycle
+    after_cycle: Callable[[CycleReport[Unload]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,9 +311,20 @@ class LoadManager:
         if self._observer.before_cycle is not None:
             self._observer.before_cycle(self)
         self._drawn.clear()
-        choose = self._choose_destination if self.policy.destination_first else None
-        memory = self._memory_of(self.policy.shedder)
-        return self._cycle(self.policy, self.instant(), memory, Unloading(self._book_unload, choose))
+        report = self._cycle(self.policy.shedder)
+        if self._observer.after_cycle is not None:
+            self._observer.after_cycle(report)
+        return report
+
+    def _cycle(self, shedder: Shedder) -> CycleReport[Unload]:
+        memory, instant = self._memory_of(shedder), self.instant()
+        # Pulsar: with one registered broker no cycle takes place, since nothing could go anywhere.
+        if len(instant.offered) <= 1:
+            return IDLE_CYCLE
+        unloading = Unloading(self._book_unload, self._choose_destination if self.policy.destination_first else None)
+        # Only a shedder with limits in bytes sees bytes; for all others the weight of lookups is the load.
+        shown = None if self._bytes is None else in_bytes(instant.view, *self._bytes)
+        return run_sheds(self.policy, instant, memory, unloading, shown=shown)
 
     def _is_due(self) -> bool:
         """Return whether it is time for a cycle; the first comes one interval after the first tick.
@@ -325,44 +338,6 @@ class LoadManager:
                 return False
             self._cycled_us = self._tick_us
         return True
-
-    def rehearsed(self, policy: Policy) -> CycleReport[Unload]:
-        """Return how a cycle of the shedder would end now; owners, memory and dice stay as they are."""
-        owners, unloaded = Ownership(self.ownership.ids), dict(self._unloaded)
-        for bundle, number in self.ownership:
-            owners.give(bundle, number)
-        memory, draws = copy.deepcopy(self.memory), copy.deepcopy(self.draws)
-        view = replace(self.view(), ownership=owners, unloaded=unloaded, memory=MappingProxyType(memory))
-        instant = Instant(policy, view)
-
-        def carry_out(unload: Unload) -> None:
-            unloaded[unload.bundle] = self._tick_us
-            owners.take(unload.bundle)
-            number = None if unload.destination is None else self._registered_number(unload.destination)
-            if number is not None:
-                owners.give(unload.bundle, number)
-
-        def choose(bundle: str) -> Decision:
-            request = request_of(None, bundle, LookupOptions())
-            # Prepared anew, since what the choice before has left in memory counts.
-            now = Instant(policy, view)
-            ballot = policy.ballot(request, now)
-            decision = draws.decision(bundle, ballot, self.roster, self._fingerprint)
-            self._note_drawn(policy, memory, request, decision, ballot.offers, now)
-            return decision
-
-        unloading = Unloading(carry_out, choose if policy.destination_first else None)
-        return self._cycle(policy, instant, memory.setdefault(memory_key(policy.shedder), {}), unloading)
-
-    def _cycle(
-        self, policy: Policy, instant: Instant, memory: dict[str, Any], unloading: Unloading
-    ) -> CycleReport[Unload]:
-        # Pulsar: with one registered broker no cycle takes place, since nothing could go anywhere.
-        if len(instant.offered) <= 1:
-            return IDLE_CYCLE
-        # Only a shedder with limits in bytes sees bytes; for all others the weight of lookups is the load.
-        shown = None if self._bytes is None else in_bytes(instant.view, *self._bytes)
-        return run_sheds(policy, instant, memory, unloading, shown=shown)
 
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None if it has none.
@@ -453,27 +428,14 @@ class LoadManager:
         request = request_of(None, bundle, LookupOptions())
         ballot, fingerprint = self.decide(request)
         decision = self.draws.decision(bundle, ballot, self.roster, fingerprint)
-        if self._note_drawn(self.policy, self.memory, request, decision, ballot.offers, self.instant()):
-            self._instant = None
         if decision.broker is not None:
-            self._drawn[bundle] = self._chosen_number(request, decision)
+            number, instant = self._chosen_number(request, decision), self.instant()
+            broker, offers = self.roster[number], ballot.offers
+            observed = self.policy.observe(self.memory, request, broker, offers, instant, is_assigned=False)
+            if self.policy.remember(self.memory, request, broker, instant.failures) or observed:
+                self._instant = None
+            self._drawn[bundle] = number
         return decision
-
-    def _note_drawn(
-        self,
-        policy: Policy,
-        memory: dict[str, dict[str, Any]],
-        request: LookupRequest,
-        decision: Decision,
-        offers: Sequence[Candidates],
-        instant: Instant,
-    ) -> bool:
-        """Let parts note a destination that a cycle has drawn; return whether there is such a part."""
-        if decision.broker is None:
-            return False
-        broker = self.roster[self._chosen_number(request, decision)]
-        observed = policy.observe(memory, request, broker, offers, instant, is_assigned=False)
-        return policy.remember(memory, request, broker, instant.failures) or observed
 
     def _book_decision(
         self, request: LookupRequest, decision: Decision, ts_us: int, offers: Sequence[Candidates], instant: Instant

@@ -1,7 +1,7 @@
 """Build the charts of the page as Vega-Lite specifications without data.
 
 They are written out rather than built with Altair, whose import and checks would take longer than all else of the page.
-The suite has Altair check each of them, and a notebook gets them as charts of Altair's (`drawing.py`).
+The suite has Altair check each of them.
 
 Colours are names behind an @, `@better`: the page's script puts the colour of the light or dark theme in their place.
 Blue and orange, which colour-blind readers tell apart, stand for better and worse, cold and hot.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from lookup.errors import Argument, InputError, InvalidNameError, SettingsError
+from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.logs.sources import locate
 from lookup.model import TopicName
@@ -22,8 +22,7 @@ from lookup.replay.records import RunName
 from lookup.report.figures import Run, open_result
 
 __all__ = [
-    "BundleHistory", "OwnerStep", "cycle_at", "decision_at", "decision_id", "decision_of", "history_of",
-    "name_of", "recorded_table",
+    "BundleHistory", "OwnerStep", "cycle_at", "decision_id", "decision_of", "history_of", "name_of", "recorded_table",
 ]  # fmt: skip
 
 _SCHEMAS = {"decisions": DECISIONS, "owners": OWNERS, "cycles": CYCLES}
@@ -59,11 +58,10 @@ class OwnerStep:
 
 @dataclass(frozen=True)
 class BundleHistory:
-    """The owners of a bundle, or of a topic's bundles, in one run."""
+    """The owners of a topic's bundles in one run."""
 
     name: RunName
-    #: what was asked about
-    subject: str
+    topic: str
     steps: tuple[OwnerStep, ...]
     #: cycles of the policy's shedder in the whole run, by the reason with which they ended
     cycles: Mapping[str, int]
@@ -77,7 +75,7 @@ class BundleHistory:
         """Return the history as JSON has it."""
         return {
             **asdict(self.name),
-            "subject": self.subject,
+            "topic": self.topic,
             "owners": [
                 {
                     **{key: value for key, value in asdict(step).items() if not key.endswith("_us")},
@@ -161,24 +159,24 @@ def decision_of(run: Run, text: str) -> tuple[RunName, int]:
     return name, number
 
 
-def history_of(run: Run, name: RunName, *, topic: str | None = None, bundle: str | None = None) -> BundleHistory:
-    """Return who owned a bundle, or the bundles of a topic, and why each change was made.
-
-    Args:
-        topic: its bundle, and those that were split into its bundle; one of the two is given.
+def history_of(run: Run, name: RunName, topic: str) -> BundleHistory:
+    """Return who owned a topic's bundle, and those that were split into it, and why each change was made.
 
     Raises:
         SettingsError: if no broker ever owned it under this policy.
         InvalidNameError: if the topic's name is malformed.
         InputError: if the folder lacks a table.
     """
-    owners = recorded_table(run, name, "owners")
-    subject, chosen = _bundles_of(owners, topic=topic, bundle=bundle)
+    owners, whole = recorded_table(run, name, "owners"), TopicName.expand(topic)
+    hashed = topic_hash(str(whole))
+    in_namespace = ((bundle, bundle.rpartition("/")) for bundle in pc.unique(owners["bundle"]).to_pylist())
+    chosen = [
+        bundle
+        for bundle, (namespace, _, ends) in in_namespace
+        if namespace == str(whole.namespace) and hashed in BundleRange.parse(ends)
+    ]
     if not chosen:
-        known = pc.unique(owners["bundle"]).to_pylist()
-        what = f"no broker ever owned {subject} under {name.policy}"
-        hint = f"; {suggestion(bundle, known)}" if bundle is not None and known else ""
-        raise SettingsError(Argument("topic" if bundle is None else "bundle"), f": {what}{hint}")
+        raise SettingsError(Argument("topic"), f": no broker ever owned {whole} under {name.policy}")
     rows = owners.filter(pc.is_in(owners["bundle"], value_set=pa.array(chosen))).to_pylist()
     decisions = recorded_table(run, name, "decisions")
     numbered = decisions.append_column("number", pa.array(range(decisions.num_rows), pa.int64()))
@@ -212,45 +210,7 @@ def history_of(run: Run, name: RunName, *, topic: str | None = None, bundle: str
             cycle=by_time.get(row["to"]) if row["ended_by"] == "shed" else None,
         )
         steps.append(replace(step, returned_after_us=_away_us(steps, step)))
-    return BundleHistory(name, subject, tuple(steps), Counter(row["reason"] for row in cycles))
-
-
-def decision_at(run: Run, history: BundleHistory, at_us: int) -> int:
-    """Return the number of the decision by which a bundle had its owner at an instant, or had none.
-
-    Raises:
-        SettingsError: if no decision led to that: no lookup had come, or the shedder or the log named the owner.
-    """
-    steps = [step for step in history.steps if step.from_us <= at_us and (step.to_us is None or at_us < step.to_us)]
-    # The children of a split have the owner of their parent.
-    while steps and steps[-1].began_by == "split":
-        earlier = [step for step in history.steps if step.to_us == steps[-1].from_us]
-        steps = [*steps, earlier[-1]] if earlier else []
-    if steps and steps[-1].decision is not None:
-        return int(steps[-1].decision.rpartition("/")[2])
-    when, subject = time_text(at_us), history.subject
-    if steps and steps[-1].began_by == "shedder":
-        at = time_text(steps[-1].from_us)
-        raise SettingsError(
-            f"{subject} belonged to {steps[-1].broker} at {when}, which the shedder named at {at}: no decision was "
-            "taken; ",
-            Argument("at_us", at),
-            " alone explains that cycle",
-        )
-    if steps:
-        raise SettingsError(
-            f"{subject} belonged to {steps[-1].broker} at {when}, as it did in the log before the run: no decision was "
-            "taken"
-        )
-    decisions = recorded_table(run, history.name, "decisions")
-    bundles = {step.bundle for step in history.steps}
-    for number in range(decisions.num_rows - 1, -1, -1):
-        if decisions["bundle"][number].as_py() in bundles and decisions["ts"][number].as_py() <= at_us:
-            return number
-    first = time_text(history.steps[0].from_us)
-    raise SettingsError(
-        Argument("at_us"), f": no lookup of {subject} was decided up to {when}; the first one was at {first}"
-    )
+    return BundleHistory(name, str(whole), tuple(steps), Counter(row["reason"] for row in cycles))
 
 
 def cycle_at(run: Run, name: RunName, at_us: int) -> dict[str, Any]:
@@ -271,22 +231,6 @@ def cycle_at(run: Run, name: RunName, at_us: int) -> dict[str, Any]:
         raise SettingsError(Argument("at_us"), what)
     row: dict[str, Any] = cycles.slice(before - 1, 1).to_pylist()[0]
     return row
-
-
-def _bundles_of(owners: pa.Table, *, topic: str | None, bundle: str | None) -> tuple[str, list[str]]:
-    """Return what is asked about, and the bundles in OWNERS that are meant."""
-    known: Sequence[str] = pc.unique(owners["bundle"]).to_pylist()
-    if topic is not None:
-        name = TopicName.expand(topic)
-        hashed, namespace = topic_hash(str(name)), str(name.namespace)
-        of_namespace = [entry for entry in known if entry.rpartition("/")[0] == namespace]
-        return str(name), [entry for entry in of_namespace if hashed in BundleRange.parse(entry.rpartition("/")[2])]
-    text = str(bundle)
-    try:
-        parsed = str(NamespaceBundle.parse(text))
-    except InvalidNameError as error:
-        raise SettingsError(Argument("bundle"), f": {error}") from None
-    return parsed, [entry for entry in known if entry == parsed]
 
 
 def _away_us(steps: Sequence[OwnerStep], step: OwnerStep) -> int | None:

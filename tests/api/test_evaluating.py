@@ -169,16 +169,6 @@ def test_public_names_alone_are_listed() -> None:
         lookup.evalute  # noqa: B018
 
 
-def test_charts_are_those_of_the_page(found: Any) -> None:
-    """By name, each with its data; another name is a sentence with one that there is."""
-    charts = found.charts
-
-    assert {"trade", "load", "moves"} <= set(charts)
-    assert found.chart("load", policy="rack").to_dict() == charts["load"].to_dict()
-    with pytest.raises(SettingsError, match="'laod'; did you mean 'load'"):
-        found.chart("laod")
-
-
 def test_the_winner_is_replayed_with_other_seeds(path: Path, tmp_path: Path) -> None:
     """It and the incumbent alone, over the same log or another; what is left of every difference is said."""
     settings = {

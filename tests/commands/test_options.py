@@ -250,7 +250,7 @@ def test_moments_are_microseconds() -> None:
         ("evaluate FILE --output o", "pyspark", "spark"),
         ("ingest log --reader csv --output o", "pyspark", "spark"),
         ("generate --output out", "pyarrow", "spark"),
-        ("report run", "altair", "report"),
+        ("report run", "jinja2", "report"),
     ],
 )
 def test_without_an_extra_it_says_what_to_install(

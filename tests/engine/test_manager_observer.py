@@ -1,15 +1,14 @@
-"""A load manager is observed before it acts, and what it rehearses is what happens then."""
+"""A load manager is observed while it acts."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from lookup.engine.cycles import CycleReport
 from lookup.engine.manager import Conditions, LoadManager, ManagerObserver
 from lookup.engine.policy import Policy
-from lookup.model import Broker, Load, LookupOptions, LookupRequest, Roster
+from lookup.model import Broker, Load, LookupOptions, LookupRequest, Roster, Unload
 from lookup.model.load import BundleLoad
 from lookup.model.request import request_of
 from lookup_policies.broker_filters import LoadManagerClass
@@ -30,23 +29,6 @@ def _manager(policy: Policy, observer: ManagerObserver | None = None) -> LoadMan
     manager.set_load(Load(usage, usage, np.zeros(3, np.int64), (loads, [], [])))
     manager.begin_tick(60_000_000)
     return manager
-
-
-@pytest.mark.parametrize("destination_first", [False, True])
-def test_a_rehearsal_is_the_cycle_and_changes_nothing(*, destination_first: bool) -> None:
-    """Owners, memory, dice and books are the same before and after it, and the cycle then ends as rehearsed."""
-    shedder = Threshold(threshold=0.2)
-    manager = _manager(Policy(name="p", selector=Random(), shedder=shedder, destination_first=destination_first))
-    before = dict(manager.ownership), dict(manager.memory)
-
-    rehearsed = manager.rehearsed(manager.policy)
-    other = manager.rehearsed(replace(manager.policy, shedder=Threshold(threshold=0.9)))
-
-    assert (dict(manager.ownership), dict(manager.memory)) == before
-    assert rehearsed.accepted
-    assert all((unload.destination is not None) == destination_first for unload in rehearsed.accepted)
-    assert not other.accepted
-    assert manager.shed() == rehearsed
 
 
 def test_a_decision_is_observed_before_it_is_taken() -> None:
@@ -71,12 +53,17 @@ def test_a_decision_is_observed_before_it_is_taken() -> None:
     assert seen == [(None, 0, 61, False), (None, 1, 62, False), (None, 0, 63, False), (None, 0, 64, True)]
 
 
-def test_cycles_are_observed_before_they_are_taken() -> None:
-    """Of a rehearsal nothing is seen."""
+@pytest.mark.parametrize("destination_first", [False, True])
+def test_cycles_are_observed_before_and_after_they_are_taken(*, destination_first: bool) -> None:
+    """The owners before, and the report that the caller gets."""
     seen: list[int] = []
-    observer = ManagerObserver(before_cycle=lambda manager: seen.append(manager.ownership.bundles()[0]))
-    manager = _manager(Policy(name="p", selector=Random(), shedder=Threshold(threshold=0.2)), observer)
-    manager.rehearsed(manager.policy)
-    manager.shed()
+    reports: list[CycleReport[Unload]] = []
+    observer = ManagerObserver(
+        before_cycle=lambda manager: seen.append(manager.ownership.bundles()[0]), after_cycle=reports.append
+    )
+    policy = Policy(name="p", selector=Random(), shedder=Threshold(threshold=0.2), destination_first=destination_first)
+    shed = _manager(policy, observer).shed()
 
     assert seen == [5]
+    assert reports == [shed]
+    assert all((unload.destination is not None) == destination_first for unload in reports[0].accepted)

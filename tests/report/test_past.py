@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.errors import SettingsError
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.replay.outcome import InputFacts
 from lookup.replay.records import RunName
 from lookup.report.figures import Run
-from lookup.report.past import BundleHistory, decision_at, history_of
+from lookup.report.past import history_of
 from tests.score.cases import scored
 
 _NAME = RunName("c", "p", 1)
@@ -58,13 +57,9 @@ def run(tmp_path: Path) -> Run:
     return Run(str(tmp_path), scored([], inputs=InputFacts(clusters=("c",))), {"settings": settings}, {})
 
 
-def _history(run: Run, **asked: Any) -> BundleHistory:
-    return history_of(run, _NAME, **asked)
-
-
 def test_every_owner_has_a_beginning_and_an_end(run: Run) -> None:
     """By a decision, by the shedder, by a split; the cycle that took a bundle away has its figures."""
-    steps = _history(run, topic="persistent://t/n/topic").steps
+    steps = history_of(run, _NAME, "persistent://t/n/topic").steps
 
     assert [step.began_by for step in steps][:3] == ["decision", "shedder", "decision"]
     assert [step.decision for step in steps][:3] == ["c/p/1/0", None, "c/p/1/1"]
@@ -81,21 +76,6 @@ def test_every_owner_has_a_beginning_and_an_end(run: Run) -> None:
 
 def test_a_broker_that_returns_is_found_across_others(run: Run) -> None:
     """With the time since it lost the bundle; the owner of a split's children is no return."""
-    (step,) = _history(run, bundle=_WHOLE).returns
+    (step,) = history_of(run, _NAME, "persistent://t/n/topic").returns
 
     assert (step.broker, step.from_us, step.returned_after_us) == ("a", 125_000_000, 65_000_000)
-
-
-def test_an_instant_leads_to_a_decision(run: Run) -> None:
-    """Through a split to the parent's; to the last one if there was no owner; an owner that was named has none."""
-    topic = "persistent://t/n/topic"
-    history = _history(run, topic=topic)
-    low = any(step.bundle == _LOW for step in history.steps)
-
-    assert decision_at(run, history, 20_000_000) == 0
-    assert decision_at(run, history, 135_000_000) == 1
-    assert decision_at(run, history, 160_000_000) == (2 if low else 1)
-    with pytest.raises(SettingsError, match=r"belonged to b at .*shedder"):
-        decision_at(run, history, 70_000_000)
-    with pytest.raises(SettingsError, match="persistent://t/n/topic was decided up to"):
-        decision_at(run, history, 5_000_000)
