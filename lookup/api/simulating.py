@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from difflib import unified_diff
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -49,7 +48,7 @@ class ScenarioRun:
 
     @property
     def text(self) -> str:
-        """Return what the command prints of it, and a file expects."""
+        """Return what the command prints of it."""
         return trends_text(self.file.scenario, self.trends)
 
     @property
@@ -62,14 +61,6 @@ class ScenarioRun:
         """Return a sentence for each assertion that does not hold."""
         return [f"{self.file.path}: {result.failure}" for result in self.assertions if not result.holds]
 
-    @property
-    def differences(self) -> list[str]:
-        """Return the lines in which the text differs from what the file expects, `-` expected, `+` printed."""
-        if not self.file.expected:
-            return []
-        before, after = self.file.expected.splitlines(), self.text.splitlines()
-        return list(unified_diff(before, after, "expected", "printed", lineterm="", n=0))
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
@@ -79,8 +70,8 @@ class Simulation:
 
     @property
     def exit_code(self) -> int:
-        """Return 0; 1 if an assertion does not hold, or the text differs from what a file expects."""
-        return int(any(run.failures or run.differences for run in self.runs))
+        """Return 0; 1 if an assertion does not hold."""
+        return int(any(run.failures for run in self.runs))
 
     @property
     def failures(self) -> list[str]:
@@ -88,7 +79,7 @@ class Simulation:
         return [sentence for run in self.runs for sentence in run.failures]
 
     def document(self) -> dict[str, Any]:
-        """Return figures, assertions and differences as JSON has them; None for what cannot be computed."""
+        """Return figures and assertions as JSON has them; None for what cannot be computed."""
         return {
             "exit_code": self.exit_code,
             "figures": [
@@ -97,7 +88,6 @@ class Simulation:
                 for trend in run.trends
             ],
             "assertions": [_assertion_row(run, result) for run in self.runs for result in run.assertions],
-            "differences": {str(run.file.path): run.differences for run in self.runs if run.differences},
         }
 
 
@@ -108,7 +98,7 @@ def simulate(
     progress: Callable[[str], None] = lambda message: None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Simulation:
-    """Run scenarios in closed loop, each against its policies, and compare them with what they assert and expect.
+    """Run scenarios in closed loop, each against its policies, and check what they assert.
 
     Args:
         scenarios: paths of scenario files, `shipped:NAME`, or what would stand in a file, with paths from the working
@@ -142,7 +132,7 @@ def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]
         text = require_path(name, given, or_mapping=True)
         if isinstance(given, Mapping):
             content = checked_scenario(anchored(given, Path.cwd()), name)
-            files.append(ScenarioFile(Path(name), content, "", ""))
+            files.append(ScenarioFile(Path(name), content))
             continue
         path = Path(shipped_path(text))
         if path.is_dir():

@@ -13,7 +13,7 @@ from rich.console import Console
 from lookup.api.arguments import require_apart
 from lookup.api.files import OUTPUTS
 from lookup.commands.options import Parser
-from lookup.commands.streams import data_console, plain, plain_table, say, write_whole
+from lookup.commands.streams import data_console, plain, plain_table, say
 from lookup.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -120,8 +120,12 @@ class Demands:
             for text in (*(() if difference is None else sentences(difference)), *([gate.headline] * gate.has_budget)):
                 say(text)
         if self._junit is not None:
-            Path(self._junit).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(Path(self._junit), junit_xml(gate))
+            path = Path(self._junit)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                path.write_bytes(junit_xml(gate))
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, self._junit) from error
         return gate.exit_code
 
 

@@ -5,15 +5,12 @@ Plug-ins may print. While a command runs their prints go to stderr, so that stdo
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from rich import box
@@ -21,12 +18,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lookup.model.documents import special_kind
 from lookup.model.quoting import json_text, printed_line, quantity
 
 __all__ = [
     "DataConsole", "Stages", "data_console", "detail", "note", "plain", "plain_table", "print_json",
-    "prints_apart", "progress", "say", "stdout", "volume", "warn", "write_whole",
+    "prints_apart", "progress", "say", "stdout", "volume", "warn",
 ]  # fmt: skip
 
 #: Columns of files and pipes, which have no width and must not wrap.
@@ -112,30 +108,6 @@ def warn(text: str) -> None:
 def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
     """Write JSON to stdout."""
     stdout().write(json_text(content, indent=2) + "\n")
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file; until the new one is there whole, the earlier one stays."""
-    target = path.resolve()
-    try:
-        if special_kind(str(path)) is None:
-            hidden = target.with_name(f".lookup-{os.getpid()}")
-            try:
-                hidden.write_bytes(content)
-                if target.exists():
-                    shutil.copymode(target, hidden)
-                hidden.replace(target)
-            except OSError as error:
-                # In a folder of others', or mounted alone, a file can only be written where it is.
-                if error.errno not in (errno.EACCES, errno.EBUSY, errno.EPERM):
-                    raise
-            else:
-                return
-            finally:
-                hidden.unlink(missing_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def plain(text: str, style: str = "") -> Text:

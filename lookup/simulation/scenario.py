@@ -1,7 +1,6 @@
 """Read scenarios: a cluster, a load over time, events, policies and assertions about them.
 
-A scenario file is TOML, a line `----`, and below it what running it prints, word for word. How a scenario runs is in
-`lookup.simulation.loop`.
+A scenario file is TOML. How a scenario runs is in `lookup.simulation.loop`.
 """
 
 from __future__ import annotations
@@ -39,9 +38,6 @@ __all__ = [
     "Assertion", "BrokerGroup", "FigureName", "NamespaceLoad", "Scenario", "ScenarioEvent", "ScenarioFile",
     "checked_scenario", "read_scenario",
 ]  # fmt: skip
-
-#: The line between a scenario and what it prints.
-_RULE = "----"
 
 #: More brokers or bundles than any cluster has are a slip of the pen, and would fill the memory.
 _Many = Annotated[int, Field(strict=True, ge=1, le=100_000)]
@@ -299,18 +295,10 @@ class Scenario(Strict):
 
 @dataclass(frozen=True)
 class ScenarioFile:
-    """A scenario, the path of its file, and what running it should print."""
+    """A scenario, and the path of its file."""
 
     path: Path
     scenario: Scenario
-    #: the text above the rule, as written
-    head: str
-    #: what it should print; empty if no run was ever written
-    expected: str
-
-    def rewritten(self, printed: str) -> str:
-        """Return the file's text with other expectations."""
-        return f"{self.head.rstrip()}\n{_RULE}\n{printed}\n"
 
 
 def read_scenario(path: Path) -> ScenarioFile:
@@ -319,10 +307,8 @@ def read_scenario(path: Path) -> ScenarioFile:
     Raises:
         SettingsError: with all mistakes, each with its place.
     """
-    # With a newline behind the text a rule on its last line is found as well.
-    head, _, expected = f"{read_text(path)}\n".partition(f"\n{_RULE}\n")
-    written = anchored(parsed_toml(head, path), path.parent)
-    return ScenarioFile(path, checked_scenario(written, str(path)), head, expected.rstrip("\n"))
+    written = anchored(parsed_toml(read_text(path), path), path.parent)
+    return ScenarioFile(path, checked_scenario(written, str(path)))
 
 
 def checked_scenario(written: Mapping[str, object], name: str) -> Scenario:

@@ -50,19 +50,6 @@ def test_assertions_decide_the_exit_code() -> None:
     assert found.failures[0].startswith("scenarios: policy 'stays': balance is 1.71429 and ")
 
 
-def test_what_a_file_expects_decides_as_well(tmp_path: Path) -> None:
-    """The lines that differ are in the document."""
-    text = lookup.simulate(WRITTEN).runs[0].text
-    path = written(tmp_path, f"{SMALL}\n----\n{text}\n")
-    assert lookup.simulate(path).exit_code == 0
-    path.write_text(path.read_text(encoding="utf-8").replace("policy stays", "policy goes"), encoding="utf-8")
-
-    found = lookup.simulate(path)
-
-    assert found.exit_code == 1
-    assert {"-policy goes", "+policy stays"} <= set(found.document()["differences"][str(path)])
-
-
 def test_progress_and_warnings_are_sentences(tmp_path: Path) -> None:
     """What is run, and what Pulsar would ignore."""
     (tmp_path / "broker.conf").write_text(

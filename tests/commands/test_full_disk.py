@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.report.results import result
+from tests.report.runs import write_run
+
 pytestmark = pytest.mark.process
 
 _LOOKUP = Path(sys.executable).parent / "lookup"
-_SCENARIO = Path(__file__).parents[2] / "configs" / "scenarios" / "clients-in-one-rack.scenario"
 #: Makes a small disk at $1, fills it as far as the arguments from $3 on run, and lists what is in it.
 _SCRIPT = """
 mount -t tmpfs -o size=$2 tmpfs "$1" || exit 77
@@ -60,21 +62,20 @@ def test_a_full_disk_is_named_and_left_as_it_was(tmp_path: Path, log: Path, comm
     assert output == ["code 2", "earlier", "./out", "./out/manifest.json"]
 
 
-#: Makes a small disk at $1, puts the file $2 there, fills the disk and runs the arguments from $3 on.
+#: Makes a small disk at $1, fills it and runs the arguments from $2 on.
 _FULL = """
 mount -t tmpfs -o size=100k tmpfs "$1" || exit 77
-cp "$2" "$1/given" && cp "$2" "$1/file" && cat /dev/zero > "$1/fill" 2>/dev/null
-shift 2
+cat /dev/zero > "$1/fill" 2>/dev/null
+shift
 "$@"
 echo "code $?"
 """
 
 
-def test_a_full_disk_takes_no_file_that_is_written_anew(tmp_path: Path) -> None:
-    """A scenario that is rewritten stays as it was, with its figures, and nothing lies beside it."""
-    disk = tmp_path / "disk"
-    line = f"{_LOOKUP} simulate --rewrite {disk}/file >/dev/null; code=$?; ls -A {disk}; cmp {disk}/given {disk}/file"
-    errors, output = _run(_FULL, disk, _SCENARIO, "sh", "-c", f"{line}; exit $code")
+def test_a_full_disk_is_named_with_the_file_that_it_has_no_room_for(tmp_path: Path) -> None:
+    """One that is written in place."""
+    run, file = write_run(tmp_path / "run", result()), tmp_path / "disk" / "junit.xml"
+    errors, output = _run(_FULL, file.parent, _LOOKUP, "report", run, "--junit", file)
 
-    assert errors == [f"error: {disk}/file: No space left on device"]
-    assert output == ["file", "fill", "given", "code 2"]
+    assert errors == [f"error: {file}: No space left on device"]
+    assert output[-1] == "code 2"

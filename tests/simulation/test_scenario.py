@@ -11,24 +11,6 @@ from lookup.simulation import read_scenario
 from tests.simulation.scenarios import SMALL, written
 
 
-def test_a_file_is_a_scenario_and_what_it_prints(tmp_path: Path) -> None:
-    """Above the rule stands TOML, below it what is expected, word for word."""
-    file = read_scenario(written(tmp_path, f"{SMALL}----\npolicy stays\n  and so on\n"))
-
-    assert file.scenario.broker_ids == ("b1", "b2")
-    assert file.expected == "policy stays\n  and so on"
-    assert read_scenario(written(tmp_path)).expected == ""
-
-
-def test_rewriting_keeps_what_stands_above_the_rule(tmp_path: Path) -> None:
-    """Comments too; written again it is the same text."""
-    text = f"# a comment\n{SMALL.strip()}\n----\nold\n"
-    file = read_scenario(written(tmp_path, text))
-
-    assert file.rewritten("old") == text
-    assert read_scenario(written(tmp_path, file.rewritten("new"))).expected == "new"
-
-
 def test_a_group_is_numbered_from_one(tmp_path: Path) -> None:
     """`{n}` stands for the number."""
     text = SMALL.replace('{ id = "b2", capacity', '{ id = "b{n:02}", count = 2, capacity').replace(
