@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lookup.api.arguments import names_of, policies_of, require_path
-from lookup.api.files import OUTPUTS, PAGE, write_page
+from lookup.api.files import OUTPUTS, PAGE, can_draw
 from lookup.api.given import FRAME, Table, given_tables
 from lookup.api.outputs import result_folder
 from lookup.api.results import Evaluation
@@ -206,13 +206,17 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     )
     written = manifest_json(facts, selection.registry)
 
-    def report() -> str:
+    if can_draw():
         from lookup.report.page import html_report
 
         progress("drawing the page")
-        return html_report(read_run(target.path, manifest=written), folder=target.output)
-
-    write_page(target.write, PAGE, report, warn)
+        try:
+            page = html_report(read_run(target.path, manifest=written), folder=target.output).encode()
+        # Hours of replays are behind the results, which are complete without the page; it can be drawn again.
+        except Exception as error:  # noqa: BLE001  any fault of a chart
+            warn(f"{PAGE} could not be drawn, all other results are complete: {type(error).__name__}: {error}")
+        else:
+            target.write(PAGE, page)
     # The last file of all: a run without a manifest is not complete, and is not read.
     target.write("manifest.json", written)
     for sentence in no_answer_sentences(results):

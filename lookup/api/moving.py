@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lookup.api.arguments import Say, names_of, require_path
-from lookup.api.files import write_page
+from lookup.api.arguments import names_of, require_path
 from lookup.collect.collector import Endpoints
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
@@ -35,8 +34,6 @@ __all__ = ["DEFAULT_POLICY", "Plan", "Source", "open_plan", "plan"]
 
 #: The policy whose shedder plans unless another is named.
 DEFAULT_POLICY = "shipped:rebalance"
-#: The page of a plan, beside it.
-PAGE = "plan.html"
 
 
 @dataclass(frozen=True)
@@ -113,23 +110,20 @@ class Plan:
         """Return what `plan.json` holds, without its checksum."""
         return self.plan.model_dump(mode="json")
 
-    def write(self, folder: str | os.PathLike[str], *, force: bool = False, warn: Say = lambda sentence: None) -> None:
-        """Write `plan.json` and `plan.html` into a folder; needs the extra `report` for the page.
+    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write `plan.json` into a folder.
 
         Args:
             folder: path or URI; must not exist or be empty.
             force: replace an earlier plan; other files stay.
-            warn: called with a sentence if the page could not be drawn.
 
         Raises:
-            InputError: if they cannot be written.
+            InputError: if it cannot be written.
         """
         from lookup.logs.outputs import draft
-        from lookup.report.plans import html_plan
 
-        with draft(os.fspath(folder), (PLAN, PAGE), force=force) as into:
+        with draft(os.fspath(folder), (PLAN,), force=force) as into:
             into.write(PLAN, plan_bytes(self.plan))
-            write_page(into.write, PAGE, lambda: html_plan(self.plan), warn)
 
 
 def plan(  # noqa: PLR0913  what a plan is made of, by keyword

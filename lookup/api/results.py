@@ -121,7 +121,8 @@ class Evaluation:
         Raises:
             SettingsError: if what draws it is not installed.
         """
-        require_page_package()
+        if not can_draw():
+            raise SettingsError(f"the page needs {PAGE_PACKAGE}: install it with pip install 'pulsar-lookup[report]'")
         from lookup.report.page import html_report
 
         return html_report(read_run(self.folder))
@@ -175,13 +176,3 @@ def open_run(run: str | os.PathLike[str]) -> Evaluation:
     """
     require_path("run", run)
     return Evaluation(os.fspath(run), read_run(os.fspath(run)).results)
-
-
-def require_page_package() -> None:
-    """Refuse to draw a page without what draws it.
-
-    Raises:
-        SettingsError: if it is not installed.
-    """
-    if not can_draw():
-        raise SettingsError(f"the page needs {PAGE_PACKAGE}: install it with pip install 'pulsar-lookup[report]'")

@@ -13,17 +13,15 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import Say, require_mapping, require_path
 from lookup.api.evaluating import size_of
-from lookup.api.files import write_page
 from lookup.api.given import Table, given_tables
 from lookup.api.log_trials import SEALED, LogTrials
 from lookup.api.outputs import data_frame, result_folder
-from lookup.api.results import Evaluation, open_run, require_page_package
-from lookup.errors import Argument, InputError
+from lookup.api.results import Evaluation, open_run
+from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import Workers
 from lookup.logs.outputs import require_free, write_beside
 from lookup.logs.sources import locate
@@ -40,13 +38,11 @@ from lookup.tuning.wording import reopened
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "has_tuning", "open_tuning", "tune"]
+__all__ = ["TuneRun", "Tuning", "open_tuning", "require_no_tuning", "tune"]
 
 #: Version of `tune.json` and `search.json`.
 _SCHEMA = 3
 _SEARCH, _RESULT = "search.json", "tune.json"
-#: The page beside `tune.json`.
-TUNE_PAGE = "tune.html"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,17 +97,6 @@ class Tuning:
     def document(self) -> dict[str, Any]:
         """Return what `tune.json` holds."""
         return dict(self._document)
-
-    def page(self) -> str:
-        """Return the search as one HTML page with all charts.
-
-        Raises:
-            SettingsError: if what draws it is not installed.
-        """
-        require_page_package()
-        from lookup.tuning.page import tuning_page
-
-        return tuning_page(self._document)
 
     def __repr__(self) -> str:
         """Return the answer, and how many candidates there were."""
@@ -178,9 +163,12 @@ def open_tuning(folder: str | os.PathLike[str]) -> Tuning:
     return Tuning(path, content)
 
 
-def has_tuning(folder: str) -> bool:
-    """Return whether a folder holds a finished search."""
-    return _read(folder, _RESULT) is not None
+def require_no_tuning(folder: str) -> None:
+    """Refuse a folder that holds a finished search, where an evaluation is needed."""
+    if _read(folder, _RESULT) is not None:
+        raise SettingsError(
+            f"{folder}: holds a search, which tune.json describes; its sealed days are an evaluation, {folder}/{SEALED}"
+        )
 
 
 @dataclass
@@ -254,7 +242,10 @@ class TuneRun:
             self._learn(self.records[number])
         finalists = self.search.finalists()
         sealed = self._confirmed(finalists, progress, warn) if finalists else None
-        return _write_result(self.folder, self._document(finalists, sealed), progress, warn)
+        # Last: a folder without `tune.json` holds a search that was stopped.
+        found = Tuning(self.folder, self._document(finalists, sealed))
+        _write(self.folder, _RESULT, found.document())
+        return found
 
     def _learn(self, record: Mapping[str, Any]) -> None:
         rows = record["rows"]
@@ -266,10 +257,9 @@ class TuneRun:
 
     def _clear(self) -> None:
         """Remove what an earlier search found: until this one has an answer, the folder has none."""
-        for name in (_RESULT, TUNE_PAGE):
-            system, path = locate(f"{self.folder}/{name}")
-            with suppress(FileNotFoundError):
-                system.delete_file(path)
+        system, path = locate(f"{self.folder}/{_RESULT}")
+        with suppress(FileNotFoundError):
+            system.delete_file(path)
 
     def _keep(self) -> None:
         content = {
@@ -319,15 +309,6 @@ class TuneRun:
                 for record in batches
             ],
         }
-
-
-def _write_result(folder: str, document: Mapping[str, Any], progress: Say, warn: Say) -> Tuning:
-    """Write the result, then its page: a folder without `tune.json` holds a search that was stopped."""
-    found = Tuning(folder, document)
-    _write(folder, _RESULT, document)
-    progress("drawing the page")
-    write_page(partial(write_beside, folder), TUNE_PAGE, found.page, warn)
-    return found
 
 
 def _record(batch: Batch, number: int, shown: Shown) -> dict[str, Any]:

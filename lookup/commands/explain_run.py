@@ -44,17 +44,14 @@ _ENDS = {"forced": "the broker left", "admin": "an administrator unloaded it", "
 def run_explained(arguments: argparse.Namespace) -> int:
     """Explain what the flags ask about in the run's folder, and return 0."""
     require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
-    from lookup.api.tuning import has_tuning
+    from lookup.api.tuning import require_no_tuning
     from lookup.commands.workers import NO_SPARK, workers_of
     from lookup.report.figures import read_run
     from lookup.spark.choosing import rows_of
 
     folder = arguments.config
     _require_one_question(arguments)
-    if has_tuning(folder):
-        raise SettingsError(
-            f"{folder}: holds a search, which tune.json describes; its sealed days are an evaluation, {folder}/sealed"
-        )
+    require_no_tuning(folder)
     run = read_run(folder)
     rows = run.summary["inputs"]["rows"]
     with ExitStack() as stack:

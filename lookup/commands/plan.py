@@ -32,7 +32,7 @@ __all__ = ["COMMANDS"]
 
 #: How long reports of a cluster that is read now are waited for unless --wait says it, seconds.
 _WAIT_S = 60.0
-#: Moves that a terminal shows before the page is named instead.
+#: Rows of a table unless all are asked for.
 _ROWS = 20
 
 
@@ -51,7 +51,7 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--lookups", metavar="PATH", help="LOOKUPS table of the cluster, for the locations of clients in the day before"
     )
-    parser.add_argument("--output", metavar="DIR", help="new or empty folder for plan.json and plan.html")
+    parser.add_argument("--output", metavar="DIR", help="new or empty folder for plan.json")
     parser.add_argument("--force", action="store_true", help="replace an earlier plan in it, but no other file")
     parser.add_argument(
         "--policy", type=settings_path, metavar="FILE", help="TOML file of a policy (default: shipped:rebalance)"
@@ -76,7 +76,7 @@ def _source_of(arguments: argparse.Namespace) -> Source:
         problems.append(f"--namespaces: there is no file {arguments.namespaces}")
     if problems:
         raise SettingsError(problems)
-    require_extra("plan", "scipy", "jinja2", extra="report")
+    require_extra("plan", "scipy", extra="report")
     endpoints = endpoints_of(arguments)
     from lookup.api.moving import Source
 
@@ -95,7 +95,7 @@ def _run(arguments: argparse.Namespace) -> int:
     source = _source_of(arguments)
     if arguments.force and arguments.output is None:
         raise SettingsError("--force: replaces an earlier plan in --output, which is not given")
-    from lookup.api.moving import DEFAULT_POLICY, PAGE, plan
+    from lookup.api.moving import DEFAULT_POLICY, plan
     from lookup.logs.outputs import require_free
     from lookup.moving.plan import PLAN
 
@@ -116,9 +116,9 @@ def _run(arguments: argparse.Namespace) -> int:
             progress=stage,
         )
         if arguments.output is not None:
-            made.write(arguments.output, force=arguments.force, warn=warn)
+            made.write(arguments.output, force=arguments.force)
     if arguments.output is not None:
-        note(f"the plan is {arguments.output}/{PLAN}, its page {arguments.output}/{PAGE}; nothing was moved")
+        note(f"the plan is {arguments.output}/{PLAN}; nothing was moved")
     return _print(made.plan, arguments)
 
 
@@ -155,7 +155,7 @@ def _print_table(table: Table, *, whole: bool = True) -> None:
     shown = rows if whole else rows[:_ROWS]
     plain_table(data_console(), table.columns, shown)
     if len(shown) < len(rows):
-        note(f"{len(rows) - len(shown):,} more; --all shows them, and the page has them")
+        note(f"{len(rows) - len(shown):,} more; --all shows them")
 
 
 def _add_shown(parser: Parser) -> None:
@@ -169,7 +169,6 @@ def _add_printed(parser: Parser) -> None:
 
 
 def _run_show(arguments: argparse.Namespace) -> int:
-    require_extra("plan show", "jinja2", extra="report")
     # Not by `lookup.api`, which loads what plans are made with.
     from lookup.moving.plan import read_plan
 

@@ -8,46 +8,34 @@ from lookup.api.files import PAGE, PAGE_PACKAGE
 from lookup.commands.gates import Demands, add_gate, diff_command, print_difference
 from lookup.commands.options import Command, Parser, add_format, require_extra
 from lookup.commands.streams import data_console, note, print_json, stdout
-from lookup.errors import SettingsError
 
 __all__ = ["COMMANDS"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.need("folder", nargs="?", metavar="RUN_DIR", help="folder or URI of a finished evaluation or search")
+    parser.need("folder", nargs="?", metavar="RUN_DIR", help="folder or URI of a finished evaluation")
     add_gate(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     """Write the page into the run's folder, in place of an earlier one, and return 0, or by a budget as `evaluate`."""
     require_extra("report", PAGE_PACKAGE, "pyarrow", "scipy", extra="report")
-    from lookup.api.tuning import TUNE_PAGE, has_tuning, open_tuning
+    from lookup.api.tuning import require_no_tuning
+    from lookup.logs.outputs import named_refusals, write_beside
     from lookup.report.figures import read_run
     from lookup.report.page import html_report
 
     demands = Demands(arguments)
-    if has_tuning(arguments.folder):
-        if not demands.is_empty:
-            raise SettingsError(
-                f"{arguments.folder}: holds a search, which no budget is about; its sealed days are an evaluation, "
-                f"{arguments.folder}/sealed"
-            )
-        _write(arguments.folder, TUNE_PAGE, open_tuning(arguments.folder).page())
-        return 0
+    require_no_tuning(arguments.folder)
     finished = read_run(arguments.folder)
     demands.check(finished.results.directions, finished.manifest["settings"], finished.manifest["inputs"])
     # First, since a budget may name what the run does not have.
     code = 0 if demands.is_empty else demands.deliver(finished, is_printed=True)
-    _write(arguments.folder, PAGE, html_report(finished))
+    page = html_report(finished).encode()
+    with named_refusals(arguments.folder):
+        write_beside(arguments.folder, PAGE, page)
+    note(f"the page is {arguments.folder.rstrip('/')}/{PAGE}, {len(page) / 1e6:.2f} MB; any browser opens it")
     return code if demands.budget else 0
-
-
-def _write(folder: str, name: str, page: str) -> None:
-    from lookup.logs.outputs import named_refusals, write_beside
-
-    with named_refusals(folder):
-        write_beside(folder, name, page.encode())
-    note(f"the page is {folder.rstrip('/')}/{name}, {len(page.encode()) / 1e6:.2f} MB; any browser opens it")
 
 
 def _add_diff(parser: Parser) -> None:

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_apart
-from lookup.api.files import PAGE_PACKAGE, can_draw
 from lookup.commands.failures import interrupted_later, is_interruption
 from lookup.commands.options import (
     COMMAND_LINE,
@@ -98,7 +97,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _deliver(found: Tuning, form: str | None) -> int:
     """Print what a search has found, and where it is; return its exit code."""
-    from lookup.api.tuning import TUNE_PAGE
     from lookup.logs.outputs import keeps
     from lookup.tuning.document import read_figures
 
@@ -108,13 +106,10 @@ def _deliver(found: Tuning, form: str | None) -> int:
             print_json(document)
         else:
             _print(document, beside_today(read_figures(document)))
-        if not can_draw():
-            note(f"no {TUNE_PAGE}, which needs {PAGE_PACKAGE}: install it with pip install 'pulsar-lookup[report]'")
-        page = f"{TUNE_PAGE} for people, " if can_draw() else ""
         report = (
             f", in sealed/ the report of the finalists on {confirmation(document)}" if document["finalists"] else ""
         )
-        note(f"results are in {found.folder}: {page}tune.json for programs{report}")
+        note(f"results are in {found.folder}: tune.json for programs{report}")
     return found.exit_code
 
 

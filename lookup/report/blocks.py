@@ -109,8 +109,6 @@ class Table:
     caption: str = ""
     #: numbers of the columns that hold text; the others are figures
     texts: Sequence[int] = (0,)
-    #: whether a page has a field above each column that narrows the rows
-    is_filtered: bool = False
 
     @property
     def cells(self) -> list[list[Cell]]:
@@ -160,16 +158,15 @@ class Matrix:
     scale: int = 1
     #: width of a column in ms, by cluster; empty if columns are no times
     widths: Mapping[str, int] = field(default_factory=dict)
-    #: whether rows that begin late or end early are marked
-    has_lives: bool = False
-    #: by cluster: numbers of rows, and times in ms at which what they stand for was lost
+    #: by cluster: numbers of rows, and times in ms at which what they stand for was lost; if there are any clusters,
+    #: rows that begin late or end early are marked
     losses: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
     @property
     def data(self) -> dict[str, Any]:
         """Return what the page's script draws it from."""
-        names = "id spec rows columns values scale widths row_name value_name has_lives losses".split()
-        return {name: getattr(self, name) for name in names}
+        names = "id spec rows columns values scale widths row_name value_name losses".split()
+        return {name: getattr(self, name) for name in names} | {"has_lives": bool(self.losses)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ and a name for which there is no room is left out: the tooltip and the table hav
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -21,7 +21,7 @@ from lookup.model.quoting import quantity
 from lookup.report.blocks import Chart
 
 __all__ = [
-    "ALONE", "NARROW", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "extent", "heat_spec", "loads_spec",
+    "NARROW", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "extent", "heat_spec",
     "matrix_spec", "moves_spec", "place", "trade_chart", "trade_spec",
 ]  # fmt: skip
 
@@ -32,14 +32,8 @@ _ROWS = {"name": "rows"}
 _CATEGORIES = [f"@series{number}" for number in range(1, 9)]
 #: Width of a chart in pixels; beside it stand the names of brokers.
 _CHART_WIDTH = 720
-#: Colours of points by what they are; the last three are of a search.
-_ROLES = {
-    "incumbent": "@ink",
-    "candidate": "@series3",
-    "recommended": "@better",
-    "defaults": "@series6",
-    "tried": "@quiet",
-}
+#: Colours of points by what they are.
+_ROLES = {"incumbent": "@ink", "candidate": "@series3"}
 #: Areas of the smallest and the largest point of the chart of two aims, square pixels.
 TRADE_SIZES = (90, 900)
 
@@ -47,15 +41,13 @@ TRADE_SIZES = (90, 900)
 class Shape(NamedTuple):
     """The size of a drawing for one kind of screen, in pixels."""
 
-    screen: Literal["every", "wide", "narrow"]
+    screen: Literal["wide", "narrow"]
     width: int
     height: int
 
 
 #: The chart of two aims beside the first card, and between two cards on a phone.
 WIDE, NARROW = Shape("wide", 470, 400), Shape("narrow", 290, 165)
-#: The same alone, on every screen.
-ALONE = Shape("every", 470, 400)
 
 
 def trade_spec(
@@ -123,7 +115,6 @@ def trade_chart(  # noqa: PLR0913  what is drawn, and how large
     titles: tuple[str, str],
     shape: Shape,
     best: float | None = None,
-    named: Collection[str] | None = None,
 ) -> Chart:
     """Return the chart.
 
@@ -133,14 +124,13 @@ def trade_chart(  # noqa: PLR0913  what is drawn, and how large
         domains: ends of the axis to the right, then of that upwards.
         titles: of the axis upwards and of that to the right.
         best: figure upwards that no point is beyond.
-        named: policies whose names are written beside them; default: all.
     """
     most = max((row[8] for row in rows if row[8] is not None), default=None)
     (left, right), (bottom, top) = domains
     least, largest = TRADE_SIZES
     points = [
         Point(
-            row[0] if named is None or row[0] in named else "",
+            row[0],
             (row[2] - left) / (right - left) * shape.width,
             (top - row[5]) / (top - bottom) * shape.height,
             math.sqrt((least + (largest - least) * (row[8] or 0.0) / (most or 1.0)) / math.pi),
@@ -225,22 +215,6 @@ def matrix_spec(row: str, column: str, value: str) -> dict[str, Any]:
     layers = [_layer(_mark("rect"), {"color": colour, "x": x, "y": y}), _layer(_mark("text"), share)]
     panel = {"layer": layers, "height": {"step": 18}, "width": {"step": 78}}
     return _panels("policy", panel, columns=2, resolve={"axis": {"x": "independent"}})
-
-
-def loads_spec(brokers: int) -> dict[str, Any]:
-    """Load before and after a plan of moves, two bars for each broker."""
-    order = ["before", "after"]
-    encoding = {
-        "y": _name("broker", title=None, axis={"labelLimit": 260}),
-        "yOffset": _name("when", sort=order),
-        "x": _amount("load", title="bytes per second", axis={"format": "~s"}),
-        "color": _name(
-            "when", title=None, scale={"domain": order, "range": ["@quiet", "@series1"]}, legend={"orient": "top"}
-        ),
-        "tooltip": [_name(name) for name in ("broker", "when", "load")],
-    }
-    bars = {"data": _ROWS, **_layer(_mark("bar"), encoding)}
-    return {**bars, "height": 26 * brokers, "width": _CHART_WIDTH, "$schema": _SCHEMA}
 
 
 def _amount(field: str, **channel: object) -> dict[str, Any]:

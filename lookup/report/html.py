@@ -31,8 +31,7 @@ def html_page(content: Sequence[Section], **facts: str | Sequence[str]) -> str:
     """Write sections as a page of its own.
 
     Args:
-        facts: what stands around the sections, by its name in the template; a page that compares no policies has none
-            of `incumbent`, `candidates` and `replayed`.
+        facts: what stands around the sections, by its name in the template.
     """
     # A map that lies beside a script is not in the page.
     scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
@@ -50,7 +49,7 @@ def html_page(content: Sequence[Section], **facts: str | Sequence[str]) -> str:
         style=style,
         data=_data(content),
         policy=f"{sources}; base-uri 'none'; form-action 'none'",
-        **{"incumbent": "", "candidates": (), "replayed": "", **facts},
+        **facts,
     )
 
 

@@ -59,7 +59,6 @@ def _load(history: History) -> Iterator[Block]:
         row_name="broker",
         value_name="load / mean",
         scale=100,
-        has_lives=True,
         losses={name: [(number, instant // 1000) for number, instant in each.losses] for name, each in clusters},
     )
     yield Paragraph(

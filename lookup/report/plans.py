@@ -1,19 +1,13 @@
-"""Show a plan of moves as tables and as a page: what it brings and costs, its steps, brokers, and what may not move."""
+"""Show a plan of moves as tables: what it brings and costs, its steps, brokers, and what may not move."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib.metadata import version
-from typing import Any
-
 from lookup.model.quoting import listed, quantity
 from lookup.moving.plan import MovePlan
-from lookup.report.blocks import Block, Bullets, Chart, Paragraph, Section, Table
-from lookup.report.charts import loads_spec
-from lookup.report.html import html_page
+from lookup.report.blocks import Table
 from lookup.report.numbers import NOTHING, number_text
 
-__all__ = ["brokers_table", "figures_table", "html_plan", "plan_notes", "refused_table", "steps_table"]
+__all__ = ["brokers_table", "figures_table", "plan_notes", "refused_table", "steps_table"]
 
 
 def figures_table(plan: MovePlan) -> Table:
@@ -81,58 +75,6 @@ def refused_table(plan: MovePlan) -> Table:
     rows = [(move.bundle, move.source, move.destination or "anywhere", move.reason) for move in plan.refused]
     heads = ("bundle", "from", "to", "refused because of")
     return Table(heads, rows, "refused", "Moves that may not be made", texts=(0, 1, 2, 3))
-
-
-def html_plan(plan: MovePlan) -> str:
-    """Write a plan as a page of the same form as `report.html`."""
-    answer = f"{quantity(len(plan.steps), 'move')} to make" if plan.steps else "Nothing is worth moving"
-    content = [
-        Section("answer", "What to do", [Paragraph(answer, "lead"), Bullets(plan_notes(plan)), figures_table(plan)]),
-        Section("steps", "Moves", [steps_table(plan)] if plan.steps else [Paragraph("None.")]),
-        Section("brokers", "Brokers", list(_brokers(plan))),
-        Section("refused", "What may not move", [refused_table(plan)] if plan.refused else [Paragraph("Nothing.")]),
-        Section("how", "How it was made", [Bullets(list(_settings(plan)))]),
-    ]
-    return html_page(
-        content,
-        title="Moves to make now",
-        period=f"{plan.made:%Y-%m-%d %H:%M:%S} UTC",
-        version=version("pulsar-lookup"),
-        clusters=[plan.cluster],
-        source="`plan.json` beside it",
-    )
-
-
-def _brokers(plan: MovePlan) -> Iterator[Block]:
-    drawn = [
-        [broker.id, when, round(load)]
-        for broker in plan.brokers
-        for when, load in (("before", broker.load), ("after", broker.load_after))
-        if load is not None
-    ]
-    yield Chart(
-        "loads",
-        "Load of each broker",
-        f"Bars for {quantity(len(plan.brokers), 'broker')}, before and after the plan, in bytes per second.",
-        loads_spec(len(plan.brokers)),
-        "broker when load".split(),
-        drawn,
-        brokers_table(plan),
-    )
-
-
-def _settings(plan: MovePlan) -> Iterator[str]:
-    limits = plan.limits.model_dump(exclude_defaults=True)
-    for name, value in (*_flat(plan.policy), *limits.items()):
-        yield f"`{name}`: {', '.join(value) if isinstance(value, tuple) else value}"
-
-
-def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value
 
 
 def _count(count: int | None) -> str:

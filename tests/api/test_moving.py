@@ -32,7 +32,7 @@ def test_a_plan_is_made_written_and_opened(record: Path, tmp_path: Path) -> None
     assert (made.exit_code, len(made.plan.steps)) == (0, 5)
     assert [broker.bundles for broker in made.plan.brokers] == [18, 3, 3]
     assert opened.document() == made.document()
-    assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == ["plan.html", "plan.json"]
+    assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == ["plan.json"]
 
 
 def test_an_idle_plan_has_no_steps_and_a_reason(record: Path) -> None:

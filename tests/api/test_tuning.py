@@ -268,12 +268,11 @@ def test_totals_are_those_of_a_day_on_either_part_of_the_log(found: Any) -> None
 def test_a_page_that_cannot_be_drawn_loses_nothing(
     found: Any, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither that of the search nor that of the sealed evaluation; a warning names each."""
+    """A warning names the page of the sealed evaluation."""
 
     def fail(*given: Any, **named: Any) -> str:
         raise ValueError("math domain error")
 
-    monkeypatch.setattr("lookup.tuning.page.tuning_page", fail)
     monkeypatch.setattr("lookup.report.page.html_report", fail)
     said: list[str] = []
     again = _tuned(_search(log, _WEIGHT), tmp_path / "out", warn=said.append)
@@ -282,7 +281,7 @@ def test_a_page_that_cannot_be_drawn_loses_nothing(
     assert (tmp_path / "out" / "tune.json").read_bytes() == (Path(found.folder) / "tune.json").read_bytes()
     assert again.sealed.exit_code == found.sealed.exit_code
     assert not list((tmp_path / "out").rglob("*.html"))
-    assert [text.partition(" ")[0] for text in said if "could not be drawn" in text] == ["report.html", "tune.html"]
+    assert [text.partition(" ")[0] for text in said if "could not be drawn" in text] == ["report.html"]
 
 
 def test_a_finished_search_is_opened_again_and_not_overwritten(found: Any, log: Path) -> None:

@@ -198,4 +198,4 @@ def test_commands_take_lookups(apart: World, tmp_path: Path, capsys: pytest.Capt
 
     rows = Counter(line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("|"))
     assert (code, rows["near[rack]"]) == (0, 1)
-    assert "near[rack]" in (tmp_path / "p" / "plan.html").read_text()
+    assert "near" in (tmp_path / "p" / "plan.json").read_text()

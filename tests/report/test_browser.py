@@ -17,9 +17,7 @@ from typing import Any
 
 import pytest
 
-from lookup.report.blocks import Section, Table
 from lookup.report.figures import read_run
-from lookup.report.html import html_page
 from lookup.report.page import html_report
 from tests.report.runs import broad
 
@@ -256,33 +254,6 @@ def test_values_are_seen_on_a_phone(watched: _Watched) -> None:
     assert name["x"] >= 0
     assert name["width"] < 160
     assert sum(name["x"] + name["width"] <= box["x"] and box["x"] + box["width"] <= 390 for box in values) >= 1
-
-
-def test_fields_above_columns_narrow_a_table(browser: Any, tmp_path: Path) -> None:
-    """By a text, a limit or two ends, all of which must hold; sorting keeps to what is left."""
-    rows = [[name, number] for name, number in zip("abca", ["1,000", "2.5", "–", "30"], strict=True)]
-    table = Table(["name", "number"], rows, "some-table", "Some", is_filtered=True)
-    facts = dict.fromkeys(("title", "period", "version", "incumbent", "replayed", "source"), "x")
-    page = html_page([Section("answer", "Some", [table])], **facts, candidates=[], clusters=[])
-    (tmp_path / "page.html").write_text(page, encoding="utf-8")
-    watched = _Watched(browser, tmp_path / "page.html")
-    inputs, left = watched.page.locator("#some-table input"), watched.page.locator("#some-table tbody tr:visible")
-
-    found = {}
-    for name, number in (("", "<100"), ("", ">= 1,000"), ("", "2..40"), ("A", ""), ("a", "<100"), ("", "")):
-        inputs.nth(0).fill(name)
-        inputs.nth(1).fill(number)
-        found[name, number] = [text.replace("\t", " ") for text in left.all_inner_texts()]
-    watched.close()
-
-    assert found == {
-        ("", "<100"): ["b 2.5", "a 30"],
-        ("", ">= 1,000"): ["a 1,000"],
-        ("", "2..40"): ["b 2.5", "a 30"],
-        ("A", ""): ["a 1,000", "a 30"],
-        ("a", "<100"): ["a 30"],
-        ("", ""): ["a 1,000", "b 2.5", "c –", "a 30"],
-    }
 
 
 def test_paper_has_no_buttons_and_charts_fit(watched: _Watched, report: Path) -> None:

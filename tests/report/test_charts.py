@@ -25,7 +25,6 @@ SPECIFICATIONS = {
     "heat": charts.heat_spec("load / mean", "%H:%M"),
     "moves": charts.moves_spec(["broker lost", "split"], "%H:%M"),
     "matrix": charts.matrix_spec("from", "to", "share"),
-    "loads": charts.loads_spec(3),
 }
 
 

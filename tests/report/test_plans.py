@@ -1,17 +1,12 @@
-"""A plan as tables and as a page, without a browser."""
+"""A plan as tables."""
 
 from __future__ import annotations
 
-import json
-import re
-from html import unescape
-
-import altair as alt
 import pytest
 
 from lookup.api.moving import plan
 from lookup.moving.plan import MovePlan
-from lookup.report.plans import brokers_table, figures_table, html_plan, plan_notes, refused_table, steps_table
+from lookup.report.plans import brokers_table, figures_table, plan_notes, steps_table
 from tests.moving.worlds import World, broker
 
 
@@ -47,34 +42,3 @@ def test_a_step_that_makes_it_worse_is_named(planned: MovePlan) -> None:
 
     assert "balance is worse than at the start after 1 step: 1" in plan_notes(worse)
     assert str(steps_table(worse).rows[0][-1]).endswith("(worse)")
-
-
-def test_the_page_has_it_all_and_asks_for_nothing(planned: MovePlan) -> None:
-    """Every bundle, broker and setting; no incumbent, and nothing from elsewhere."""
-    page = html_plan(planned)
-
-    for text in (planned.steps[0].bundle, broker(1), "Moves to make now", "8 moves to make"):
-        assert text in page
-    assert "incumbent" not in page.partition("<header>")[2].partition("</header>")[0]
-    assert "default-src 'none'" in unescape(page)
-
-
-def test_the_chart_of_loads_is_valid(planned: MovePlan) -> None:
-    """As Altair knows Vega-Lite: two bars for each broker that has reported."""
-    found = re.search(r'<script type="application/json" id="charts">(.*)</script>', html_plan(planned))
-    assert found is not None
-    (chart,) = json.loads(found[1])
-
-    alt.Chart.from_dict({**chart["spec"], "data": {"values": []}})
-    assert [row[:2] for row in chart["rows"][:2]] == [[broker(0), "before"], [broker(0), "after"]]
-    assert len(chart["rows"]) == 6
-
-
-def test_a_page_of_an_idle_plan_says_so(planned: MovePlan) -> None:
-    """Instead of empty tables."""
-    idle = planned.model_copy(update={"steps": (), "refused": ()})
-
-    page = html_plan(idle)
-
-    assert "Nothing is worth moving" in page
-    assert refused_table(idle).rows == []

@@ -179,34 +179,6 @@
   };
   document.querySelectorAll("table.sortable").forEach(makeSortable);
 
-  // Fields above the columns of a table narrow its rows: a part of the text, or `<5`, `>=0.3`, `2..4`; all must hold.
-  const fits = (wanted, text) => {
-    const number = numberOf(text), limit = wanted.match(/^([<>]=?)\s*(\S+)$/), range = wanted.match(/^(\S+)\.\.(\S+)$/);
-    if (range) return number >= numberOf(range[1]) && number <= numberOf(range[2]);
-    if (!limit) return text.toLowerCase().includes(wanted.toLowerCase());
-    const end = numberOf(limit[2]);
-    return limit[1][0] === "<" ? number < end || (limit[1] === "<=" && number === end)
-      : number > end || (limit[1] === ">=" && number === end);
-  };
-  const makeFiltered = (table) => {
-    const line = table.tHead.insertRow(), shown = element("span", "", { role: "status", class: "shown" });
-    const narrow = () => {
-      const wanted = [...line.cells].map((cell) => cell.firstChild.value.trim());
-      const rows = [...table.tBodies[0].rows];
-      for (const row of rows) row.hidden = wanted.some((want, column) => want && !fits(want, textOf(row, column)));
-      const count = rows.filter((row) => !row.hidden).length;
-      shown.textContent = count < rows.length ? ` · ${count} of ${rows.length}` : "";
-    };
-    for (const head of table.tHead.rows[0].cells) {
-      const field = element("input", null, { type: "search", "aria-label": `narrow by ${head.textContent}` });
-      field.addEventListener("input", narrow);
-      line.append(element("td", null));
-      line.lastChild.append(field);
-    }
-    table.caption.append(shown);
-  };
-  document.querySelectorAll("table.filtered").forEach(makeFiltered);
-
   // Paper is white.
   addEventListener("beforeprint", () => { root.dataset.theme = "light"; });
   addEventListener("afterprint", setTheme);
