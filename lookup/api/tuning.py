@@ -216,7 +216,7 @@ class TuneRun:
         self._clear()
         self._keep()
         self.trials.begin(self.folder)
-        began, replays = time.monotonic(), 0
+        began = time.monotonic()
         minutes = self.file.tune.minutes
         last = max(self.records, default=0)
         for number, batch in enumerate(self.search.batches()):
@@ -228,15 +228,10 @@ class TuneRun:
             if number < last or (is_late and number and batch.kind != "race"):
                 continue
             tried, planned = len(self.search.candidates), self.file.tune.candidates
-            left = ""
-            if replays:
-                left_s = (time.monotonic() - began) / replays * (batch.replays + self.search.left_after(batch))
-                left = f", about {f'{left_s:.0f} s' if left_s < 100 else f'{left_s / 60:.0f} min'} left"
             progress(
                 f"{batch.kind}: {quantity(len(batch.candidates), 'candidate')} in "
-                f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried{left}"
+                f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried"
             )
-            replays += batch.replays
             self.records[number] = _record(batch, number, self.trials.tried(batch, number, self.search, progress))
             self._keep()
             self._learn(self.records[number])
@@ -300,7 +295,6 @@ class TuneRun:
             "incumbent": {"policy": self.trials.incumbent, "cycles": None if sealed is None else sealed.cycles.get(0)},
             "candidates": candidates,
             "figures": documents.figures_of_search(search, sealed),
-            "settings": documents.settings_entries(search),
             **documents.aims_document(aims),
             **self.trials.span,
             "opened": self.opened,

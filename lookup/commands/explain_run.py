@@ -224,11 +224,6 @@ def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> No
             for step in history.steps
         ]
         plain_table(console, heads, rows)
-        for step in history.returns:
-            away = (step.returned_after_us or 0) / 1e6
-            console.print(
-                plain(f"Came back: {step.broker} got it again at {time_text(step.from_us)}, {away:,.0f} s after.")
-            )
         if history.cycles:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(history.cycles.items()))
             console.print(plain(f"Cycles of the shedder in the run: {reasons}; --at TIME explains one."))

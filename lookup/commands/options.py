@@ -238,13 +238,10 @@ def add_format(parser: Parser, *forms: str) -> None:
     parser.add_argument("--format", choices=forms, default=forms[0], metavar="FORM", help=words)
 
 
-def add_master(
-    parser: Parser,
-    what: str = "Spark's master, like local[*] or sc://host, or none to run in this process without Java "
-    "(default: none below 200,000 rows, else local[*])",
-) -> None:
+def add_master(parser: Parser) -> None:
     """Add `--master`."""
-    parser.add_argument("--master", metavar="URL", help=what)
+    what = "Spark's master, like local[*] or sc://host, or none to run in this process without Java"
+    parser.add_argument("--master", metavar="URL", help=f"{what} (default: none below 200,000 rows, else local[*])")
 
 
 def add_plugin_files(parser: Parser, what: str = "parts or log readers") -> None:

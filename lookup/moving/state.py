@@ -74,13 +74,11 @@ class ClusterState:
         figures: dict[tuple[str, str | None], float] = {}
         if self.rows.namespaces.isolation:
             figures["outside_isolation", None] = self._outside(moved)
-        return figures | {("near", key): share for key, share in self._near(moved).items()}
-
-    def _near(self, moved: Mapping[str, int]) -> dict[str, float]:
-        """Return by client property which share of load is near its clients."""
-        numbers = {bundle: self.view.brokers.number(owned.broker) for bundle, owned in self.owners.items()}
-        numbers.update(moved)
-        return near_loads(self.view.load.origins, self.loads, numbers.get, self.view.brokers)
+        numbers = {bundle: self.view.brokers.number(owned.broker) for bundle, owned in self.owners.items()} | dict(
+            moved
+        )
+        near = near_loads(self.view.load.origins, self.loads, numbers.get, self.view.brokers)
+        return figures | {("near", key): share for key, share in near.items()}
 
     def _outside(self, moved: Mapping[str, int]) -> float:
         """Return how many bundles have an owner that their isolation policies do not name."""

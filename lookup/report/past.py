@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.logs.sources import locate
 from lookup.model import TopicName
-from lookup.model.bundles import BundleRange, NamespaceBundle, topic_hash
+from lookup.model.bundles import BundleRange, topic_hash
 from lookup.model.quoting import suggestion
 from lookup.model.time import time_text
 from lookup.replay.records import RunName
@@ -52,8 +52,6 @@ class OwnerStep:
     reason: str | None
     #: figures of the cycle that took the bundle away
     cycle: Mapping[str, Any] | None
-    #: µs since this broker lost the bundle, if it had it before
-    returned_after_us: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,11 +64,6 @@ class BundleHistory:
     #: cycles of the policy's shedder in the whole run, by the reason with which they ended
     cycles: Mapping[str, int]
 
-    @property
-    def returns(self) -> tuple[OwnerStep, ...]:
-        """Return the steps in which a broker got the bundle back."""
-        return tuple(step for step in self.steps if step.returned_after_us is not None)
-
     def document(self) -> dict[str, Any]:
         """Return the history as JSON has it."""
         return {
@@ -81,7 +74,6 @@ class BundleHistory:
                     **{key: value for key, value in asdict(step).items() if not key.endswith("_us")},
                     "from": time_text(step.from_us),
                     "to": time_text(step.to_us),
-                    "returned_after_s": None if step.returned_after_us is None else step.returned_after_us / 1e6,
                 }
                 for step in self.steps
             ],
@@ -209,7 +201,7 @@ def history_of(run: Run, name: RunName, topic: str) -> BundleHistory:
             reason=row["reason"],
             cycle=by_time.get(row["to"]) if row["ended_by"] == "shed" else None,
         )
-        steps.append(replace(step, returned_after_us=_away_us(steps, step)))
+        steps.append(step)
     return BundleHistory(name, str(whole), tuple(steps), Counter(row["reason"] for row in cycles))
 
 
@@ -231,17 +223,3 @@ def cycle_at(run: Run, name: RunName, at_us: int) -> dict[str, Any]:
         raise SettingsError(Argument("at_us"), what)
     row: dict[str, Any] = cycles.slice(before - 1, 1).to_pylist()[0]
     return row
-
-
-def _away_us(steps: Sequence[OwnerStep], step: OwnerStep) -> int | None:
-    """Return for how long a broker that has a bundle again was without it; None if it is not back."""
-    if step.began_by == "split":
-        return None
-    ends = NamespaceBundle.parse(step.bundle).range
-    # The last step first: of the bundle, and of what it was split from.
-    for earlier in reversed(steps):
-        span = NamespaceBundle.parse(earlier.bundle).range
-        is_above = span.lower <= ends.lower and ends.upper <= span.upper
-        if earlier.broker == step.broker and is_above and (earlier.to_us or 0) <= step.from_us:
-            return None if earlier.to_us is None else step.from_us - earlier.to_us
-    return None

@@ -44,7 +44,10 @@ def steps_table(plan: MovePlan) -> Table:
             step.destination,
             _megabytes(step.weight),
             step.reason,
-            *map(_count, (step.costs.topics, step.costs.producers, step.costs.consumers)),
+            *(
+                NOTHING if count is None else f"{count:,}"
+                for count in (step.costs.topics, step.costs.producers, step.costs.consumers)
+            ),
             f"{number_text(step.imbalance)}{' (worse)' if step.worse else ''}",
         )
         for step in plan.steps
@@ -75,10 +78,6 @@ def refused_table(plan: MovePlan) -> Table:
     rows = [(move.bundle, move.source, move.destination or "anywhere", move.reason) for move in plan.refused]
     heads = ("bundle", "from", "to", "refused because of")
     return Table(heads, rows, "refused", "Moves that may not be made", texts=(0, 1, 2, 3))
-
-
-def _count(count: int | None) -> str:
-    return NOTHING if count is None else f"{count:,}"
 
 
 def _megabytes(load: float | None) -> str:

@@ -180,8 +180,8 @@ def _columns_beside(
         more[None, *of] |= _judged(verdict, metric)
         for one in verdict.clusters:
             more[one.cluster, *of] |= _turned(metric, one.delta, one.low, one.high)
-    for best in scored.at_best:
-        more[None, best.policy, best.metric, best.key]["at_best"] = best.value
+    for name, value in scored.at_best.items():
+        more[None, *name]["at_best"] = value
     for winner in scored.winners:
         for of, verdict in verdicts.items():
             if verdict.name == (winner.metric, winner.key) and not math.isnan(verdict.p_value):

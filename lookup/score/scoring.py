@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,7 @@ from lookup.score.units import layout_of
 from lookup.score.verdict import Case, Verdict, Winner, exit_code, judge, winners
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
-__all__ = ["Best", "Fidelity", "Plan", "Scored", "compare_with_log", "score"]
+__all__ = ["Fidelity", "Plan", "Scored", "compare_with_log", "score"]
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,6 @@ class Fidelity:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Best:
-    """The best that owners of a policy's bundles could make of a figure of locality if they moved freely."""
-
-    policy: str
-    metric: str
-    key: str | None
-    value: float
-
-
 @dataclass(frozen=True, eq=False)
 class Scored:
     """A replay with everything a report says about it."""
@@ -78,7 +68,9 @@ class Scored:
     #: why a policy cannot do what it says on this log, by policy
     cannot_act: Mapping[str, str]
     exit_code: int
-    at_best: Sequence[Best] = ()
+    #: the best that owners of a policy's bundles could make of a figure of locality if they moved freely, by policy,
+    #: metric and key
+    at_best: Mapping[tuple[str, str, str | None], float] = field(default_factory=dict)
     #: the property by which the namespaces of a tenant send together, None if each is on its own
     label_of_tenants: str | None = None
 
@@ -145,7 +137,7 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         placed_once=placed_once,
         cannot_act=outcome.cannot_act,
         exit_code=exit_code(verdicts, rules),
-        at_best=[Best(*name, value) for name, value in outcome.at_best.items()],
+        at_best=outcome.at_best,
         label_of_tenants=outcome.label_of_tenants,
     )
 

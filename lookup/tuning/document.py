@@ -22,7 +22,7 @@ from lookup.tuning.wording import SEALED, SEARCHED, Figures, label
 
 __all__ = [
     "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures_of_search", "figures_on",
-    "is_open", "json_bytes", "json_rows", "judged_entry", "read_figures", "settings_entries", "standing",
+    "is_open", "json_bytes", "json_rows", "judged_entry", "read_figures", "standing",
 ]  # fmt: skip
 
 
@@ -129,20 +129,6 @@ def confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return is_worse, len(one["changes"])
 
     return sorted(left, key=rank)
-
-
-def settings_entries(search: Search) -> list[dict[str, Any]]:
-    """Return every setting that was varied: where, its value today, and its scale."""
-    return [
-        {
-            "space": space.name,
-            "key": axis.key,
-            "today": space.today(axis),
-            "scale": "choices" if axis.choices else "log" if axis.is_log else "linear",
-        }
-        for space in search.spaces.values()
-        for axis in space.axes
-    ]
 
 
 def judged_entry(candidate: Candidate, search: Search, shown: Shown) -> dict[str, Any]:

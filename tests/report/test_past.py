@@ -72,10 +72,3 @@ def test_every_owner_has_a_beginning_and_an_end(run: Run) -> None:
         "excess": 0.2,
     }
     assert steps[3].began_by == "split"
-
-
-def test_a_broker_that_returns_is_found_across_others(run: Run) -> None:
-    """With the time since it lost the bundle; the owner of a split's children is no return."""
-    (step,) = history_of(run, _NAME, "persistent://t/n/topic").returns
-
-    assert (step.broker, step.from_us, step.returned_after_us) == ("a", 125_000_000, 65_000_000)

@@ -157,8 +157,9 @@ def _fidelity(results: Results) -> Iterator[str]:
         yield f"Whether the replay resembles reality is unknown: {compared[0].no_gap}."
     margin, strange = results.rules.margin, []
     for row in compared:
+        margins = [each.margin for each in results.verdicts if each.name == row.name and not math.isnan(each.margin)]
         # A guarded metric's own margin is about losses, and far too small for what a log has besides its policy.
-        if row.gap > max(_margin(results, row), margin * abs(row.value)):
+        if row.gap > max(*margins, 0.0, margin * abs(row.value)):
             logged, low, high = map(number_text, (row.logged, row.replay_low, row.replay_high))
             strange.append(f"{row.label} ({logged} logged, {low} to {high} replayed)")
     if strange:
@@ -166,11 +167,6 @@ def _fidelity(results: Results) -> Iterator[str]:
             f"The log was not written by {results.incumbent}: no replicate of it would show {', '.join(strange)}. "
             "Changes that are not larger than these distances stay open."
         )
-
-
-def _margin(results: Results, row: Figure) -> float:
-    margins = [each.margin for each in results.verdicts if each.name == row.name and not math.isnan(each.margin)]
-    return max(margins, default=0.0)
 
 
 def _distances(results: Results) -> Iterator[str]:
