@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from lookup.api.applying import apply as apply
     from lookup.api.applying import recover as recover
     from lookup.api.applying import rollback as rollback
-    from lookup.api.comparing import diff as diff
     from lookup.api.evaluating import confirm as confirm
     from lookup.api.evaluating import evaluate as evaluate
     from lookup.api.explaining import explain as explain
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from lookup.api.inspecting import inspect as inspect
     from lookup.api.moving import open_plan as open_plan
     from lookup.api.moving import plan as plan
+    from lookup.api.results import diff as diff
     from lookup.api.results import open_run as open_run
     from lookup.api.simulating import simulate as simulate
     from lookup.api.tuning import open_tuning as open_tuning
@@ -42,7 +42,6 @@ _FUNCTIONS = {
     "apply": "lookup.api.applying",
     "recover": "lookup.api.applying",
     "rollback": "lookup.api.applying",
-    "diff": "lookup.api.comparing",
     "confirm": "lookup.api.evaluating",
     "evaluate": "lookup.api.evaluating",
     "explain": "lookup.api.explaining",
@@ -54,6 +53,7 @@ _FUNCTIONS = {
     "inspect": "lookup.api.inspecting",
     "open_plan": "lookup.api.moving",
     "plan": "lookup.api.moving",
+    "diff": "lookup.api.results",
     "open_run": "lookup.api.results",
     "simulate": "lookup.api.simulating",
     "open_tuning": "lookup.api.tuning",

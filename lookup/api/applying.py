@@ -136,7 +136,6 @@ def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, 
 
 
 def _registered(rest: AdminRest, cluster: str) -> list[str]:
-    """Return the ids of all brokers."""
     try:
         return rest.brokers(cluster)
     except (OSError, ValueError) as error:
@@ -145,7 +144,6 @@ def _registered(rest: AdminRest, cluster: str) -> list[str]:
 
 
 def _rest_of(plan: MovePlan, endpoints: Endpoints, *needed: str) -> AdminRest:
-    """Return the admin REST of a plan's cluster."""
     for name in needed:
         if getattr(endpoints, name) is None:
             raise InputError(Argument(name), " must be given")

@@ -1,4 +1,4 @@
-"""Hold a finished evaluation for a program or a notebook: its folder, its figures as tables, its page."""
+"""Hold a finished evaluation for a program or a notebook: its folder, its figures as tables, its page; compare two."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS, QUARANTI
 from lookup.logs.sources import locate
 from lookup.model.quoting import quantity
 from lookup.replay.outcome import Finding
+from lookup.report.compare import Difference, compare_runs
 from lookup.report.document import figure_table, first_figures
 from lookup.report.figures import Results, read_run
 from lookup.report.markdown import markdown_report
@@ -29,7 +30,7 @@ from lookup.score.figures import figures_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "open_run"]
+__all__ = ["Evaluation", "diff", "open_run"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,3 +177,20 @@ def open_run(run: str | os.PathLike[str]) -> Evaluation:
     """
     require_path("run", run)
     return Evaluation(os.fspath(run), read_run(os.fspath(run)).results)
+
+
+def diff(first: str | os.PathLike[str] | Evaluation, second: str | os.PathLike[str] | Evaluation) -> Difference:
+    """Compare two finished evaluations: settings that differ, and figures of the policies that both have.
+
+    Args:
+        first: folder or URI that `evaluate` has written, or what it has returned.
+        second: another one; changes are from the first to this one.
+
+    Raises:
+        InputError: if one is none, or one of another version.
+    """
+    before, after = (
+        read_run(given.folder if isinstance(given, Evaluation) else require_path(name, given))
+        for name, given in (("first", first), ("second", second))
+    )
+    return compare_runs(before, after)

@@ -49,7 +49,7 @@ def _add_diff(parser: Parser) -> None:
 
 def _run_diff(arguments: argparse.Namespace) -> int:
     require_extra("diff", "pyarrow", "scipy", extra="report")
-    from lookup.api.comparing import diff
+    from lookup.api.results import diff
     from lookup.report.compare import difference_markdown
 
     compared = diff(arguments.first, arguments.second)

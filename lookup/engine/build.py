@@ -60,8 +60,6 @@ class ChildSlot:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Values for a part's parameters."""
-
     values: Mapping[str, Any]
     #: by parameter, the key of Pulsar's that its value comes from, if it comes from one
     keys: Mapping[str, str]

@@ -276,23 +276,17 @@ class LoadManager:
 
     # Bundles.
 
-    def unload(self, bundle: str, dest: str | None = None) -> None:
-        """Take a bundle from its owner on an administrator's behalf, and give it to `dest` if that is named.
+    def unload(self, bundle: str) -> None:
+        """Take a bundle from its owner on an administrator's behalf.
 
         Raises:
-            InputError: if no broker owns the bundle, or `dest` owns it already or is not registered.
+            InputError: if no broker owns the bundle.
         """
         if pinned_broker(bundle.rpartition("/")[0]) is not None:
             return
-        owner = self.ownership.owner(bundle)
-        if owner is None:
+        if self.ownership.owner(bundle) is None:
             raise InputError(f"bundle {bundle} is not owned by any broker")
-        number = None if dest is None else self._registered_number(dest)
-        if dest is not None and number is None:
-            raise InputError(f"bundle {bundle} cannot be transferred to {dest}, which is not registered")
-        if number == owner:
-            raise InputError(f"bundle {bundle} cannot be transferred to {dest}, which owns it already")
-        self._move(bundle, "admin", number)
+        self._move(bundle, "admin", None)
 
     def split(self, bundle: str, children: Sequence[str]) -> None:
         """Replace a bundle by its children, which keep its owner and its past."""

@@ -195,8 +195,6 @@ class _Request(Thread):
 
 @dataclass
 class _Going:
-    """A step that is under way."""
-
     move: Transfer
     #: owner when it was asked for
     before: Owned

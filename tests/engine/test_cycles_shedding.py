@@ -97,7 +97,8 @@ def test_a_cycle_needs_two_brokers_but_a_shedder_can_be_asked_without(registered
 def test_an_admins_unload_does_not_start_the_grace_period() -> None:
     """Only what the shedder unloaded is spared."""
     made = _at_work(Unload(B1, "b2"))
-    made.unload(B1, "b2")
+    made.unload(B1)
+    made.restore({B1: "b2"})
 
     assert _rulings(made) == [None]
 

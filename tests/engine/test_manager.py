@@ -148,13 +148,13 @@ def test_what_may_have_changed_is_asked_again(reads: frozenset[str], questions: 
 
 
 def test_parts_remember_once_per_assignment() -> None:
-    """Hits, declines, transfers and questions are not remembered; the next decision sees what was."""
+    """Hits, declines, unloads and questions are not remembered; the next decision sees what was."""
     made = manager(policy(Counting()), VIEW)
     made.assign(TOPIC, BUNDLE)
     made.assign(TOPIC, BUNDLE)
     made.assign(TOPIC, OTHER, READ_ONLY)
     made.assign(TOPIC, OTHER)
-    made.unload(BUNDLE, next(broker_id for broker_id in IDS if owner_of(made, BUNDLE) != broker_id))
+    made.unload(BUNDLE)
     made.decide(request())
 
     assert made.memory == {"counting": {"count": 2}}
