@@ -30,7 +30,7 @@ SETTINGS = {
         (lambda: evaluate(settings=SETTINGS, by=3), "by is 3"),
         (lambda: explain(SETTINGS, "t", properties="rack=b"), "properties is 'rack=b'"),
         (lambda: explain(SETTINGS, "t", policy="r"), "policy: "),
-        (lambda: explain_owners(42), "run is 42"),
+        (lambda: explain_owners(42, topic="t"), "run is 42"),
         (lambda: open_run(7), "run is 7"),
         (lambda: ingest("x", 42), "output is 42"),
         (lambda: ingest("x", "y", mapping=42), "mapping is 42"),
