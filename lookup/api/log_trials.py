@@ -112,6 +112,11 @@ class LogTrials:
         return scored_us / DAY_US
 
     @property
+    def settings(self) -> object:
+        """Return the evaluation; its tables are known by `sealed`."""
+        return self.selection.settings.model_dump(mode="json", exclude={"inputs"})
+
+    @property
     def sealed(self) -> object:
         """Return the tables by what is in them, and where they are divided."""
         paths = given_inputs(self.selection.settings)

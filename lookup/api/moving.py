@@ -131,6 +131,7 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
     *,
     policy: str | os.PathLike[str] | Mapping[str, object] = DEFAULT_POLICY,
     max_moves: int | None = None,
+    max_weight: float | None = None,
     only: str | Sequence[str] = (),
     drain: str | Sequence[str] = (),
     plugin_files: str | Sequence[str] = (),
@@ -141,16 +142,15 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
     Args:
         source: a cluster that is reached, or its record; a path is a record, at its end.
         policy: path of a TOML file with a policy that has a shedder, `shipped:NAME`, or what would stand in it.
-        max_moves: most bundles that move, 1 or more; with it the shedder's own budget for a cycle gives way.
+        max_moves: most bundles that move, 1 or more; with either limit the shedder's own budget for a cycle gives way.
+        max_weight: most load that moves, bytes per second, above 0.
         only: namespaces whose bundles may move, or one.
         drain: ids of brokers that give up all they own and take nothing, or one; a host does if it names one broker.
         plugin_files: Python files that register parts, or one of them.
         progress: called with one short sentence at each step.
     """
     source = Source.of(source)
-    if max_moves is not None and max_moves < 1:
-        raise SettingsError(Argument("max_moves"), f": {max_moves} is not a limit; give 1 or more")
-    limits = Limits(max_moves=max_moves, only=names_of("only", only), drain=names_of("drain", drain))
+    limits = _limits(max_moves, max_weight, names_of("only", only), names_of("drain", drain))
     plugins = names_of("plugin_files", plugin_files)
     specs = _specs(policy)
     if all(spec.release_note is None for spec in specs):
@@ -175,6 +175,14 @@ def open_plan(path: str | os.PathLike[str]) -> Plan:
         InputError: if it is none, or was edited.
     """
     return Plan(read_plan(require_path("path", path)))
+
+
+def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ...], drain: tuple[str, ...]) -> Limits:
+    if max_moves is not None and max_moves < 1:
+        raise SettingsError(Argument("max_moves"), f": {max_moves} is not a limit; give 1 or more")
+    if max_weight is not None and not 0.0 < max_weight < float("inf"):
+        raise SettingsError(Argument("max_weight"), f": {max_weight} is not a limit; give bytes per second above 0")
+    return Limits(max_moves=max_moves, max_weight=max_weight, only=only, drain=drain)
 
 
 def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> Policy:

@@ -1,7 +1,7 @@
 """Search for settings: try candidates in batches on one part of a log, and judge the best on the part that is sealed.
 
 Which candidates there are, which go on and what is recommended is decided in `lookup.tuning`; a log is replayed by
-`log_trials`. `search.json` counts how often the sealed days were opened.
+`log_trials`. After every batch `search.json` has what is known, so that a search that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import Say, require_mapping, require_path
@@ -31,7 +31,7 @@ from lookup.score.figures import FIGURES
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, apart
 from lookup.tuning import document as documents
-from lookup.tuning.search import Candidate, Search
+from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.trials import Shown
 from lookup.tuning.wording import reopened
 
@@ -124,7 +124,7 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     Args:
         settings: path of a search (`[tune]` and `[[spaces]]`), or what would stand in it.
         lookups: the log, as for `evaluate`, like the other tables; default: those of the evaluation that it names.
-        output: folder for the results; default: a temporary one.
+        output: folder for the results; one with a search that was stopped is gone on with; default: a temporary one.
         force: begin anew, in the place of earlier results.
         no_holdout: seal no part of the log, for one that is too short; nothing that is found is confirmed then.
         overrides: settings by key path, of the search (`tune.candidates`) and of its evaluation.
@@ -179,51 +179,81 @@ class TuneRun:
     trials: LogTrials
     search: Search
     folder: str
-    #: what tells the sealed days from others, and how many times they were opened, by this search or an earlier one
+    #: what tells this search, and what it seals, from others
+    identity: str
     days: str
+    #: how many times what is sealed has been opened, by this search or another, and whether this one has
     opened: int
-    #: kind, candidates and replicates of each batch so far
-    batches: list[dict[str, Any]] = field(default_factory=list)
+    has_opened: bool
+    #: what batches have shown, by number; of a search that was stopped those that need not be tried again
+    records: dict[int, Mapping[str, Any]]
 
     @classmethod
     def of(cls, file: TuneFile, trials: LogTrials, folder: str, *, force: bool) -> TuneRun:
-        """Look at the folder: it is free, or a finished search in it may be replaced."""
-        days, before = _digest(trials.sealed), _read(folder, _SEARCH, force=force)
-        if before is None:
-            require_free(folder, force=force)
-        elif not force and _read(folder, _RESULT) is not None:
-            finished = f"{folder}: holds a finished search; name another folder, or "
-            raise InputError(finished, Argument("force", True), " searches again and opens the seal once more")
-        opened = before["opened"] if before is not None and before["days"] == days else 0
-        return cls(file, trials, Search(trials.spaces, file.tune, replicates=trials.replicates), folder, days, opened)
+        """Look at the folder: it is free, or has this search as far as it came."""
+        days = _digest(trials.sealed)
+        # Minutes decide how far a search goes, not what it is.
+        sought = file.model_dump(mode="json", exclude={"tune": {"minutes"}})
+        identity = _digest([sought, trials.settings, days])
+        before = _read(folder, _SEARCH, force=force)
+        _require_place(folder, before, identity, force=force)
+        known = {} if before is None else before
+        goes_on = bool(known) and not force
+        return cls(
+            file=file,
+            trials=trials,
+            search=Search(trials.spaces, file.tune, replicates=trials.replicates),
+            folder=folder,
+            identity=identity,
+            days=days,
+            opened=known["opened"] if known.get("days") == days else 0,
+            has_opened=goes_on and known["has_opened"],
+            records={record["batch"]: record for record in known["batches"]} if goes_on else {},
+        )
 
     def finish(self, *, progress: Say, warn: Say) -> Tuning:
         """Search, confirm, and write what was found."""
         self._clear()
+        self._keep()
         self.trials.begin(self.folder)
-        began = time.monotonic()
+        began, replays = time.monotonic(), 0
         minutes = self.file.tune.minutes
+        last = max(self.records, default=0)
         for number, batch in enumerate(self.search.batches()):
+            if number in self.records:
+                self._learn(self.records[number])
+                continue
             is_late = minutes is not None and (time.monotonic() - began) / 60 > minutes
-            if is_late and number and batch.kind != "race":
+            # What was left out for want of time stays so: candidates of later batches would have other numbers.
+            if number < last or (is_late and number and batch.kind != "race"):
                 continue
             tried, planned = len(self.search.candidates), self.file.tune.candidates
+            left = ""
+            if replays:
+                left_s = (time.monotonic() - began) / replays * (batch.replays + self.search.left_after(batch))
+                left = f", about {f'{left_s:.0f} s' if left_s < 100 else f'{left_s / 60:.0f} min'} left"
             progress(
                 f"{batch.kind}: {quantity(len(batch.candidates), 'candidate')} in "
-                f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried"
+                f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried{left}"
             )
-            shown = self.trials.tried(batch, number, self.search, progress)
-            self.search.learn(shown.aims, shown.standings, shown.beaten_by)
-            self.batches.append(
-                {"kind": batch.kind, "candidates": len(batch.candidates), "replicates": batch.replicates}
-            )
+            replays += batch.replays
+            self.records[number] = _record(batch, number, self.trials.tried(batch, number, self.search, progress))
+            self._keep()
+            self._learn(self.records[number])
         finalists = self.search.finalists()
         sealed = self._confirmed(finalists, progress, warn) if finalists else None
-        # Not before the confirmation has ended: one that was stopped has shown nothing.
-        _write(self.folder, _SEARCH, {"schema": _SCHEMA, "days": self.days, "opened": self.opened})
+        # Last: a folder without `tune.json` holds a search that was stopped.
         found = Tuning(self.folder, self._document(finalists, sealed))
         _write(self.folder, _RESULT, found.document())
         return found
+
+    def _learn(self, record: Mapping[str, Any]) -> None:
+        rows = record["rows"]
+        self.search.learn(
+            documents.aims_of(record["aims"]),
+            {row["candidate"]: documents.standing(row["figures"], row["idle"]) for row in rows},
+            {row["candidate"]: row["beaten_by"] for row in rows if row["beaten_by"] is not None},
+        )
 
     def _clear(self) -> None:
         """Remove what an earlier search found: until this one has an answer, the folder has none."""
@@ -231,12 +261,24 @@ class TuneRun:
         with suppress(FileNotFoundError):
             system.delete_file(path)
 
+    def _keep(self) -> None:
+        content = {
+            "schema": _SCHEMA,
+            "identity": self.identity,
+            "days": self.days,
+            "opened": self.opened,
+            "has_opened": self.has_opened,
+            "batches": [self.records[number] for number in sorted(self.records)],
+        }
+        _write(self.folder, _SEARCH, content)
+
     def _confirmed(self, finalists: Sequence[Candidate], progress: Say, warn: Say) -> Shown:
-        has_holdout = self.trials.has_holdout
-        self.opened += has_holdout
+        if self.trials.has_holdout and not self.has_opened:
+            self.opened, self.has_opened = self.opened + 1, True
+            self._keep()
         if self.opened > 1:
             warn(reopened(self.opened))
-        where = "the sealed days" if has_holdout else "the same days with new seeds"
+        where = "the sealed days" if self.trials.has_holdout else "the same days with new seeds"
         progress(f"replaying {quantity(len(finalists), 'finalist')} and the incumbent on {where}")
         return self.trials.confirmed(finalists, self.search, progress, warn)
 
@@ -244,6 +286,7 @@ class TuneRun:
         search, aims, has_holdout = self.search, self.search.aims, self.trials.has_holdout
         if aims is None:
             raise AssertionError("the first batch says what is sought")
+        batches = [self.records[number] for number in sorted(self.records)]
         candidates = [documents.entry(one, search) for one in search.candidates]
         judged = [documents.judged_entry(one, search, sealed) for one in finalists if sealed is not None]
         recommended = documents.confirmed(judged) if has_holdout else []
@@ -257,11 +300,51 @@ class TuneRun:
             "incumbent": {"policy": self.trials.incumbent, "cycles": None if sealed is None else sealed.cycles.get(0)},
             "candidates": candidates,
             "figures": documents.figures_of_search(search, sealed),
+            "settings": documents.settings_entries(search),
             **documents.aims_document(aims),
             **self.trials.span,
             "opened": self.opened,
-            "batches": self.batches,
+            "batches": [
+                {"kind": record["kind"], "candidates": len(record["rows"]) - 1, "replicates": record["replicates"]}
+                for record in batches
+            ],
         }
+
+
+def _record(batch: Batch, number: int, shown: Shown) -> dict[str, Any]:
+    return {
+        "batch": number,
+        "kind": batch.kind,
+        "replicates": batch.replicates,
+        "aims": documents.aims_document(shown.aims),
+        "rows": [
+            {
+                "candidate": candidate,
+                "figures": documents.json_rows(standing),
+                "idle": standing.idle,
+                "beaten_by": shown.beaten_by.get(candidate),
+            }
+            for candidate, standing in shown.standings.items()
+        ],
+    }
+
+
+def _require_place(folder: str, before: Mapping[str, Any] | None, identity: str, *, force: bool) -> None:
+    """Refuse a folder with anything else than this search as far as it came."""
+    if before is None:
+        require_free(folder, force=force)
+    if before is None or force:
+        return
+    # A search that was refused or stopped before its first batch has shown nothing that could be lost.
+    if before["identity"] != identity and (before["batches"] or before["opened"]):
+        raise InputError(
+            f"{folder}: holds a search of other settings or another log; name another folder, or ",
+            Argument("force", True),
+            " begins anew",
+        )
+    if _read(folder, _RESULT) is not None:
+        finished = f"{folder}: holds this search, finished; "
+        raise InputError(finished, Argument("force", True), " searches again and opens the seal once more")
 
 
 def _write(folder: str, name: str, content: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from lookup.commands.options import (
     add_plugin_files,
     duration,
     moment,
+    number,
     require_extra,
     settings_path,
     whole,
@@ -56,6 +57,7 @@ def _add_arguments(parser: Parser) -> None:
         "--policy", type=settings_path, metavar="FILE", help="TOML file of a policy (default: shipped:rebalance)"
     )
     parser.add_argument("--max-moves", type=whole, metavar="N", help="largest number of moves")
+    parser.add_argument("--max-weight", type=number, metavar="B/S", help="largest load to move, in bytes per second")
     parser.many("--only", metavar="NAMESPACE", help="namespace whose bundles may move")
     parser.many("--drain", metavar="BROKER", help="broker to empty first, by id or host")
     add_plugin_files(parser, "parts of policies")
@@ -107,6 +109,7 @@ def _run(arguments: argparse.Namespace) -> int:
             source,
             policy=arguments.policy or DEFAULT_POLICY,
             max_moves=arguments.max_moves,
+            max_weight=arguments.max_weight,
             only=arguments.only,
             drain=arguments.drain,
             plugin_files=arguments.plugin_file,

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_apart
-from lookup.commands.failures import interrupted_later
+from lookup.commands.failures import interrupted_later, is_interruption
 from lookup.commands.options import (
     COMMAND_LINE,
     Command,
@@ -39,7 +39,7 @@ def _add_arguments(parser: Parser) -> None:
         "--broker-conf", metavar="FILE", help="broker.conf to improve, in place of SEARCH, with shipped spaces"
     )
     parser.instead["config"] = ("broker_conf",)
-    add_output(parser, "the results")
+    add_output(parser, "the results. An interrupted search in it is resumed")
     parser.add_argument("--lookups", metavar="PATH", help="LOOKUPS table to read in place of inputs.lookups")
     parser.add_argument("--brokers", metavar="PATH", help="BROKERS table to read in place of inputs.brokers")
     parser.add_argument(
@@ -85,7 +85,13 @@ def _run(arguments: argparse.Namespace) -> int:
             workers_of(arguments.master, lambda: size_of(selection.settings), starting=report_stage)
         )
         stack.enter_context(watched_by(report_stage.done))
-        found = search.finish(progress=report_stage, warn=warn)
+        try:
+            found = search.finish(progress=report_stage, warn=warn)
+        except BaseException as error:
+            if is_interruption(error):
+                without = " without --force" if arguments.force else ""
+                raise KeyboardInterrupt(f"the same command{without} goes on with the search") from None
+            raise
     return _deliver(found, arguments.format)
 
 

@@ -47,6 +47,8 @@ class Limits(_Part):
 
     #: most bundles that move; None: no limit
     max_moves: Count | None = None
+    #: most load that moves, bytes per second; None: no limit
+    max_weight: Number | None = None
     #: namespaces whose bundles may move; empty: all
     only: tuple[Text, ...] = ()
     #: ids of brokers that were to give up what they own

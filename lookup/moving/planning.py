@@ -51,8 +51,8 @@ __all__ = ["make_plan"]
 
 Floats = NDArray[np.float64]
 
-#: Reason of the moves of a drained broker, and of moves that the limit refuses.
-DRAIN, MAX_MOVES = "drain", "max-moves"
+#: Reason of the moves of a drained broker, and of moves that limits refuse.
+DRAIN, MAX_MOVES, MAX_WEIGHT = "drain", "max-moves", "max-weight"
 #: Reasons of moves that no shedder proposes: their owner must not keep the bundle.
 _MUST_LEAVE = frozenset({DRAIN, str(Reason.ISOLATION)})
 #: How often a shedder is asked that counts hits.
@@ -157,6 +157,7 @@ class _Planner:
         self._owners = view.ownership
         self._least = _LEAST * float(self._start.loads[self._start.counted].mean())
         self.moves: list[Move] = []
+        self._moved_weight = 0.0
         #: bundles without report, by the number of their broker
         self._quiet = Counter(
             self._number(owned.broker) for bundle, owned in state.owners.items() if bundle not in state.loads
@@ -167,8 +168,18 @@ class _Planner:
     # Limits.
 
     @property
+    def _weight_left(self) -> float:
+        most = math.inf if self._limits.max_weight is None else self._limits.max_weight
+        return most - self._moved_weight
+
+    @property
     def _moves_left(self) -> float:
         return (math.inf if self._limits.max_moves is None else self._limits.max_moves) - len(self.moves)
+
+    def _objection(self, weight: float) -> str | None:
+        if self._moves_left < 1:
+            return MAX_MOVES
+        return MAX_WEIGHT if weight > self._weight_left * (1.0 + _ROUND_OFF) else None
 
     def _may_move(self, bundle: str) -> bool:
         return not self._limits.only or bundle.rpartition("/")[0] in self._limits.only
@@ -178,6 +189,7 @@ class _Planner:
         self._owners.give(move.bundle, move.destination)
         self.balance.move([move])
         self.moves.append(move)
+        self._moved_weight += move.weight
 
     # Brokers to drain.
 
@@ -229,8 +241,9 @@ class _Planner:
         """Return the broker that a bundle leaves emptiest, or why there is none."""
         if is_system_bundle(bundle):
             return Reason.SYSTEM_NAMESPACE
-        if self._moves_left < 1:
-            return MAX_MOVES
+        objection = self._objection(weight)
+        if objection is not None:
+            return objection
         source = self._number(self._state.owners[bundle].broker)
         if not self._state.view.registered[source]:
             return Reason.LOAD_MANAGER_CLASS
@@ -264,15 +277,10 @@ class _Planner:
         """Let the shedder judge the cluster as it is after the drain; return how it ended."""
         shedder = self._policy.shedder
         assert shedder is not None
-        if self._moves_left < 1:
+        if self._moves_left < 1 or not self._weight_left > 0.0:
             return IDLE_CYCLE.outcome
-
-        def objection(unload: Unload) -> str | None:
-            """Return why the limit forbids an unload; the engine rejects unowned bundles."""
-            return MAX_MOVES if self._moves_left < 1 and unload.bundle in self._state.owners else None
-
         # A name is that of a class elsewhere, and here an object's own.
-        bounded: Any = _Bounded(shedder.name, checked_reads(shedder), self._within(shedder), objection, self._note)
+        bounded: Any = _Bounded(shedder.name, checked_reads(shedder), self._within(shedder), self._objects, self._note)
         policy = replace(self._policy, shedder=bounded)
         instant = self._instant = Instant(policy, replace(self._view, load=self._shown_load()))
         memory: dict[str, Any] = {}
@@ -282,11 +290,8 @@ class _Planner:
             source, weight = self._number(unload.source), self._weight(unload.bundle)
             place = self._place_for(unload.bundle, weight) if unload.destination is None else unload.destination
             number = self._view.brokers.number(place) if isinstance(place, str) else place
-            if number is not None and unload.destination is None:
-                loads, capacities = self.balance.loads, self.balance.capacities
-                # Else the destination would be fuller than the source is now.
-                if not (loads[number] + weight) / capacities[number] < loads[source] / capacities[source]:
-                    place, number = Reason.OWNER_CHOSEN, None
+            if number is not None and unload.destination is None and not self._relieves(source, number, weight):
+                place, number = Reason.OWNER_CHOSEN, None
             if number is None:
                 self._refused[unload.bundle] = None, str(place)
                 return
@@ -303,12 +308,26 @@ class _Planner:
                 break
         return report.outcome
 
+    def _relieves(self, source: int, destination: int, weight: float) -> bool:
+        """Return whether the destination of a move is emptier than its source is now."""
+        loads, capacities = self.balance.loads, self.balance.capacities
+        return bool((loads[destination] + weight) / capacities[destination] < loads[source] / capacities[source])
+
+    def _objects(self, unload: Unload) -> str | None:
+        # What is nobody's is for the engine to refuse.
+        return self._objection(self._weight(unload.bundle)) if unload.bundle in self._state.owners else None
+
     def _within(self, shedder: Shedder) -> Shedder:
-        """Return a shedder whose own budget for a cycle, if it has one, gives way to a limit that is given."""
-        if self._limits.max_moves is None:
+        """Return a shedder whose own budget for a cycle, if it has one, gives way to limits that are given."""
+        limits = self._limits
+        if limits.max_moves is None and limits.max_weight is None:
             return shedder
         has = {entry.name for entry in parameters_of(type(shedder))}
-        budget = {"max_moves": int(min(self._moves_left, len(self._state.owners))), "max_share": 1.0}
+        total = float(self.balance.loads.sum())
+        budget = {
+            "max_moves": int(min(self._moves_left, len(self._state.owners))),
+            "max_share": min(1.0, self._weight_left / total) if total > 0.0 else 1.0,
+        }
         given: Any = shedder
         return replace(given, **{name: value for name, value in budget.items() if name in has})  # type: ignore[no-any-return]
 
@@ -424,13 +443,14 @@ class _Planner:
         assert self._policy.shedder is not None
         words = CYCLE_WORDS.get(outcome.reason, str(outcome.reason))
         if len(self.moves) == drained + strays:
+            is_spent = self._moves_left < 1 or not self._weight_left > 0.0
             short = "" if outcome.short is None else f" ({outcome.short})"
-            words = "the limits leave no more" if self._moves_left < 1 else f"{words}{short}"
+            words = "the limits leave no more" if is_spent else f"{words}{short}"
         return "; ".join([*parts, f"{self._policy.shedder.name}: {words}", *self._ends()])
 
     def _ends(self) -> Iterator[str]:
         """Yield the limits without which the plan would go on."""
-        shedder, balance = self._policy.shedder, self.balance
+        shedder, limits, balance = self._policy.shedder, self._limits, self.balance
         assert shedder is not None
         refusals = {reason for _, reason in self._refused.values()}
         filled = np.where(balance.counted, balance.loads / balance.capacities, -np.inf)
@@ -438,15 +458,15 @@ class _Planner:
         is_uneven = filled[fullest] > aim * balance.mean
         left = [entry.load for entry in self._shown_load().top_bundles[fullest]]
         own = [move.weight for move in self.moves if move.reason not in _MUST_LEAVE]
-        name, moves_left, weight_left = "max_moves", self._moves_left, math.inf
-        if self._limits.max_moves is None:
-            name = f"{shedder.name}.max_moves"
+        names, moves_left, weight_left = ("max_moves", "max_weight"), self._moves_left, self._weight_left
+        if limits.max_moves is None and limits.max_weight is None:
+            names = f"{shedder.name}.max_moves", f"{shedder.name}.max_share"
             moves_left = getattr(shedder, "max_moves", math.inf) - len(own)
             weight_left = getattr(shedder, "max_share", math.inf) * balance.loads.sum() - sum(own)
         if MAX_MOVES in refusals or (is_uneven and moves_left < 1):
-            yield f"ended by {name}"
-        elif is_uneven and left and min(left) > weight_left:
-            yield f"ended by {shedder.name}.max_share"
+            yield f"ended by {names[0]}"
+        elif MAX_WEIGHT in refusals or (is_uneven and left and min(left) > weight_left):
+            yield f"ended by {names[1]}"
         silent = [broker.id for broker, known in zip(self._view.brokers, balance.counted, strict=True) if not known]
         if silent:
             yield f"ended by the age of reports: {listed(silent)} can take nothing"

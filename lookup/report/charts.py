@@ -22,13 +22,14 @@ from lookup.report.blocks import Chart
 
 __all__ = [
     "NARROW", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "extent", "heat_spec",
-    "matrix_spec", "place", "trade_chart", "trade_spec",
+    "matrix_spec", "moves_spec", "place", "trade_chart", "trade_spec",
 ]  # fmt: skip
 
 #: The version that the page's scripts draw.
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 #: Data of every chart, filled by the page's script.
 _ROWS = {"name": "rows"}
+_CATEGORIES = [f"@series{number}" for number in range(1, 9)]
 #: Width of a chart in pixels; beside it stand the names of brokers.
 _CHART_WIDTH = 720
 #: Colours of points by what they are.
@@ -80,12 +81,8 @@ def trade_spec(
         "x": x,
         "y": y,
     }
-    place: dict[str, Any] = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
-    label = {"text": _name("label"), "x": x, "y": y}
-    place |= {"baseline": "middle"}
-    # A rim in the colour of the paper, so that lines do not cross names.
-    rims = _layer(_mark("text", **place, stroke="@paper", strokeJoin="round", strokeWidth=4), label)
-    words = _layer(_mark("text", **place), label)
+    place = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
+    rims, words = _labels("label", x, y, {**place, "baseline": "middle"})
     incumbent = {"filter": "datum.role == 'incumbent'"}
     at_best = {**_layer(_mark("rule", color="@ink", strokeDash=[10, 4]), {"y": y}), "data": {"values": [{"y": best}]}}
     layers = [
@@ -159,9 +156,7 @@ def heat_spec(title: str, time_format: str) -> dict[str, Any]:
     Values are relative: 1 is even.
     """
     scale = {"clamp": True, "domain": [0, 1, 2], "interpolate": "rgb", "range": ["@cold", "@even", "@hot"]}
-    axis = {"format": time_format, "grid": False, "labelOverlap": True}
-    x = {"axis": axis, "field": "x", "scale": {"type": "utc"}, "title": None, "type": "temporal"}
-    y = _row("y")
+    x, y = _time(format=time_format), _row("y")
     cell = {
         "color": _amount("value", scale=scale, title=title),
         "tooltip": [_name("y", title="broker"), _name("since"), _amount("value", title=title)],
@@ -181,8 +176,30 @@ def heat_spec(title: str, time_format: str) -> dict[str, Any]:
             {"filter": "datum.leaves"},
         ),
     ]
-    panel = {"layer": layers, "height": {"step": 12}, "width": _CHART_WIDTH}
-    return _panels(panel, columns=1, resolve={"axis": {"x": "shared"}})
+    return _by_policy({"layer": layers, "height": {"step": 12}, "width": _CHART_WIDTH})
+
+
+def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
+    """Bundles that lost their owner over time, stacked by cause, one panel per policy."""
+    scale = {"domain": list(causes), "range": _CATEGORIES[: len(causes)]}
+    encoding = {
+        "color": _name("y", scale=scale, title="cause"),
+        "x": _time(format=time_format),
+        "x2": {"field": "x2"},
+        "y": _amount("low", title="bundles"),
+        "y2": {"field": "high"},
+    }
+    # A bar with a start and an end on both axes is not stacked by itself. Rows of 0 stay: a panel without rows is none.
+    stacked = {"groupby": ["policy", "x"], "stack": "value", "sort": [{"field": "y"}], "as": ["low", "high"]}
+    return _by_policy(
+        {
+            "mark": _mark("rect", stroke="@paper", strokeWidth=0.5),
+            "encoding": encoding,
+            "height": 110,
+            "transform": [stacked],
+            "width": _CHART_WIDTH,
+        }
+    )
 
 
 def matrix_spec(row: str, column: str, value: str) -> dict[str, Any]:
@@ -197,7 +214,7 @@ def matrix_spec(row: str, column: str, value: str) -> dict[str, Any]:
     }
     layers = [_layer(_mark("rect"), {"color": colour, "x": x, "y": y}), _layer(_mark("text"), share)]
     panel = {"layer": layers, "height": {"step": 18}, "width": {"step": 78}}
-    return _panels(panel, columns=2, resolve={"axis": {"x": "independent"}})
+    return _panels("policy", panel, columns=2, resolve={"axis": {"x": "independent"}})
 
 
 def _amount(field: str, **channel: object) -> dict[str, Any]:
@@ -212,6 +229,11 @@ def _row(field: str, title: str | None = None) -> dict[str, Any]:
     return _name(field, sort=None, title=title)
 
 
+def _time(**axis: object) -> dict[str, Any]:
+    axis = {**axis, "grid": False, "labelOverlap": True}
+    return {"axis": axis, "field": "x", "scale": {"type": "utc"}, "title": None, "type": "temporal"}
+
+
 def _mark(kind: str, **look: object) -> dict[str, Any]:
     return {"type": kind, **look}
 
@@ -224,13 +246,26 @@ def _layer(mark: Mapping[str, Any], encoding: Mapping[str, Any], *transforms: Ma
     return {"mark": mark, "encoding": encoding, **({"transform": list(transforms)} if transforms else {})}
 
 
-def _panels(panel: Mapping[str, Any], *, columns: int, resolve: Mapping[str, Any]) -> dict[str, Any]:
-    """Repeat a panel for each policy, in the order that rows say; without it they are sorted by name."""
+def _labels(
+    field: str, x: Mapping[str, Any], y: Mapping[str, Any], place: Mapping[str, Any], rim: int = 4
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Texts beside points, with a rim in the colour of the paper so that lines do not cross them."""
+    encoding = {"text": _name(field), "x": x, "y": y}
+    stroke = {"stroke": "@paper", "strokeJoin": "round", "strokeWidth": rim}
+    return _layer(_mark("text", **place, **stroke), encoding), _layer(_mark("text", **place), encoding)
+
+
+def _panels(field: str, panel: Mapping[str, Any], *, columns: int, resolve: Mapping[str, Any]) -> dict[str, Any]:
+    """Repeat a panel for each value of a field, in the order that rows say; without it they are sorted by name."""
     header, order = {"labelAnchor": "start", "labelFontWeight": "bold"}, {"field": "order", "op": "min"}
-    facet = _name("policy", header=header, sort=order, title=None)
+    facet = _name(field, header=header, sort=order, title=None)
     return {
         "data": _ROWS, "facet": facet, "spec": panel, "columns": columns, "resolve": resolve, "$schema": _SCHEMA
     }  # fmt: skip
+
+
+def _by_policy(panel: Mapping[str, Any]) -> dict[str, Any]:
+    return _panels("policy", panel, columns=1, resolve={"axis": {"x": "shared"}})
 
 
 #: Pixels of a character and of a line of text, rather too many than too few.

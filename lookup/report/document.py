@@ -19,6 +19,7 @@ from lookup.report import sentences
 from lookup.report.blocks import Block, Bullets, Cards, Cell, Choice, Definitions, Fold, Paragraph, Section, Table
 from lookup.report.charts import NARROW, WIDE, extent, trade_chart
 from lookup.report.figures import Results, Run
+from lookup.report.history import read_rejections
 from lookup.report.numbers import ARROWS, NOTHING, interval_text, number_text, signed_text, value_text
 from lookup.report.pictures import pictures
 from lookup.report.sentences import MOVES, OVERLOAD, PLACE, aims, head_of, mark_of
@@ -65,12 +66,14 @@ def sections(results: Results, folder: str = PLACE, run: Run | None = None) -> l
         folder: of the run, for commands.
         run: adds what only a page shows: charts, and what the manifest knows.
     """
-    where = [] if run is None else pictures(run)
+    where, moves = ([], []) if run is None else pictures(run)
     every = (
         *_first_screen(results, folder, has_charts=run is not None),
         Section("figures", "Figures", list(_figures(results))),
         Section("where", "Where it differs", [*where, *_parts(results)]),
-        Section("moves", "What moved, and why", list(_cycles(results))),
+        Section(
+            "moves", "What moved, and why", [*moves, *([] if run is None else _rejections(run)), *_cycles(results)]
+        ),
         Section("certainty", "How sure it is", list(_certainty(results))),
         Section("method", "How it was made", [*_setup(results), *([] if run is None else _manifest(run))]),
     )
@@ -211,11 +214,13 @@ def _is_idle(name: Name, rows: Mapping[str, Figure]) -> bool:
     )
 
 
-def _lines(results: Results, cluster: str | None = None) -> _Lines:
-    scope = "cluster" if cluster else "all clusters"
+def _lines(results: Results, *, cluster: str | None = None, part: tuple[str, str] | None = None) -> _Lines:
+    scope = (
+        ("cluster" if part is None else "part of cluster") if cluster else "all clusters" if part is None else "part"
+    )
     lines: dict[Name, dict[str, Figure]] = {}
     for row in results.figures:
-        if row.scope == scope and row.cluster == cluster:
+        if row.scope == scope and row.cluster == cluster and (part is None or (row.dimension, row.part) == part):
             lines.setdefault(row.name, {})[row.policy] = row
     return lines
 
@@ -225,6 +230,7 @@ def figure_table(
     names: Sequence[Name] | None = None,
     *,
     cluster: str | None = None,
+    part: tuple[str, str] | None = None,
     policies: Sequence[str] | None = None,
 ) -> Table:
     """Put figures into a table with the incumbent first, then the candidates, the best first.
@@ -233,7 +239,7 @@ def figure_table(
         names: of the figures; None: all.
         policies: of the candidates; None: all.
     """
-    lines = _lines(results, cluster)
+    lines = _lines(results, cluster=cluster, part=part)
     columns = [results.incumbent, *(sentences.ranked(results) if policies is None else policies)]
     bests = {name: _best_text(rows.values()) for name, rows in lines.items()}
     rows: list[list[str | Cell]] = []
@@ -249,10 +255,11 @@ def figure_table(
             line.append(Cell(f"{cell.text} {mark}".strip(), cell.detail, "" if row is None else row.verdict or ""))
         rows.append([*line, bests[name] or NOTHING] if any(bests.values()) else line)
     heads = ("figure", "unit", f"{columns[0]} (incumbent)", *columns[1:], *(["at best"] if any(bests.values()) else []))
-    what = f"cluster {cluster}" if cluster else "all clusters"
+    what = f"cluster {cluster}" if cluster else "all clusters" if part is None else f"{part[0]} {part[1]}"
+    place = cluster or ("all" if part is None else "-".join(part))
     kind = "first" if names is not None else "every"
     caption = f"{'All figures' if names is None else 'Figures'} of {what}, with 95 % intervals"
-    return Table(heads, rows, f"figures-{kind}-{cluster or 'all'}", caption, texts=(0, 1))
+    return Table(heads, rows, f"figures-{kind}-{place}", caption, texts=(0, 1))
 
 
 def _best_text(rows: Iterable[Figure]) -> str:
@@ -310,6 +317,18 @@ def _parts(results: Results) -> Iterator[Block]:
 
 
 # Moves.
+
+
+def _rejections(run: Run) -> Iterator[Block]:
+    rejections = read_rejections(run.path, seeds=len(run.results.seeds))
+    reasons = sorted({reason for counts in rejections.values() for reason in counts})
+    if reasons:
+        rows = [
+            (policy, *(value_text(rejections.get(policy, {}).get(reason, 0.0), "decisions") for reason in reasons))
+            for policy in run.results.policies
+        ]
+        caption = "Brokers that filters rejected, by reason, mean of all replicates"
+        yield Fold("Brokers that filters rejected", [Table(("policy", *reasons), rows, "rejections", caption)])
 
 
 def _cycles(results: Results) -> Iterator[Block]:

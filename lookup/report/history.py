@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lookup.engine.ownership import CAUSE_WORDS
 from lookup.errors import InputError
-from lookup.logs.schema import CELLS, FLOWS, OWNERS
+from lookup.logs.schema import CELLS, DECISIONS, FLOWS, OWNERS
 from lookup.logs.sources import list_files
 from lookup.model.broker import Location
 from lookup.report.figures import open_result
 
-__all__ = ["ClusterHistory", "Flows", "History", "read_flows", "read_history"]
+__all__ = ["ClusterHistory", "Flows", "History", "read_flows", "read_history", "read_rejections"]
 
 _PLACES = ("region", "zone", "rack")
 _SCHEMAS = {"cells": CELLS, "owners": OWNERS, "flows": FLOWS}
@@ -38,6 +39,8 @@ class ClusterHistory:
     brokers: tuple[str, ...]
     #: by policy: weight served / mean of the registered brokers, NaN if not registered, shape (n_brokers, n_columns)
     load: Mapping[str, NDArray[np.float64]]
+    #: by policy: bundles that lost their owner in a column, by cause of `CAUSE_WORDS`, shape (n_causes, n_columns)
+    lost: Mapping[str, NDArray[np.int64]]
     #: numbers of brokers and instants, µs, at which they were lost while they owned something under any policy
     losses: tuple[tuple[int, int], ...]
 
@@ -72,8 +75,9 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
         width = cell_us * max(1, -(-n_cells // max(1, most // rows)))
         columns = np.arange(first, last, width, dtype=np.int64)
         numbers = {broker: number for number, broker in enumerate(brokers)}
+        of_owners = {policy: owners[cluster][policy] for policy in of_policy if policy in owners[cluster]}
         losses = set[tuple[int, int]]()
-        for table in (owners[cluster][policy] for policy in of_policy if policy in owners[cluster]):
+        for table in of_owners.values():
             forced = table.filter(pc.equal(table["ended_by"], "forced")).filter(pc.field("broker").isin(list(brokers)))
             losses.update(zip(_numbered(forced["broker"], numbers).tolist(), _us(forced["to"]).tolist(), strict=True))
         clusters[cluster] = ClusterHistory(
@@ -81,6 +85,7 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
             width,
             brokers,
             {policy: _load(table, numbers, columns, width) for policy, table in of_policy.items()},
+            {policy: _lost(table, columns, width) for policy, table in of_owners.items()},
             tuple(sorted((broker, instant) for broker, instant in losses if first <= instant < last)),
         )
     return History(seed, clusters)
@@ -97,6 +102,15 @@ def _load(table: pa.Table, numbers: Mapping[str, int], columns: NDArray[np.int64
         even = served.sum(axis=0) / present.sum(axis=0) * present
         ratio: NDArray[np.float64] = np.where(present > 0, np.where(even > 0, served / even, 0.0), np.nan)
     return ratio
+
+
+def _lost(table: pa.Table, columns: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    lost = np.zeros((len(CAUSE_WORDS), len(columns)), dtype=np.int64)
+    for number, cause in enumerate(CAUSE_WORDS):
+        ended = _us(table.filter(pc.equal(table["ended_by"], cause))["to"])
+        column = (ended - columns[0]) // width
+        lost[number] = np.bincount(column[(column >= 0) & (column < len(columns))], minlength=len(columns))
+    return lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +160,23 @@ def read_flows(folder: str, *, seeds: int, most: int) -> dict[str, Flows]:
     return flows
 
 
+def read_rejections(folder: str, *, seeds: int) -> dict[str, dict[str, float]]:
+    """Return by policy and reason how many brokers filters kept out of decisions, the mean over replicates."""
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for file in _files(folder, "decisions"):
+        with open_result(file, DECISIONS) as parquet:
+            for batch in parquet.iter_batches(columns=["policy", "rejected"]):
+                if not batch.num_rows:
+                    continue
+                rejected = batch.column("rejected").drop_null()
+                keys, items = rejected.keys, rejected.items
+                counted = pa.table({"reason": keys, "count": items}).group_by("reason").aggregate([("count", "sum")])
+                policy = sums[batch.column("policy")[0].as_py()]
+                for row in counted.to_pylist():
+                    policy[row["reason"]] += row["count_sum"]
+    return {policy: {reason: count / seeds for reason, count in counts.items()} for policy, counts in sums.items()}
+
+
 def _files(folder: str, name: str) -> list[str]:
     try:
         return list_files([f"{folder.rstrip('/')}/{name}"])
@@ -175,5 +206,5 @@ def _numbered(column: pa.ChunkedArray, numbers: Mapping[str, int]) -> NDArray[np
     return np.asarray(places.to_numpy(), dtype=np.int64)
 
 
-def _us(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    return np.asarray(pc.fill_null(column.cast(pa.int64()), 0).to_numpy(), dtype=np.int64)
+def _us(column: pa.ChunkedArray, absent: int = 0) -> NDArray[np.int64]:
+    return np.asarray(pc.fill_null(column.cast(pa.int64()), absent).to_numpy(), dtype=np.int64)

@@ -1,17 +1,19 @@
-"""Draw charts from the tables of a run: load over time, and flows between places."""
+"""Draw charts from the tables of a run: load and moves over time, and flows between places."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
+from lookup.engine.ownership import CAUSE_WORDS
 from lookup.model.broker import Location
 from lookup.report.blocks import Block, Matrix, Paragraph
-from lookup.report.charts import heat_spec, matrix_spec
+from lookup.report.charts import heat_spec, matrix_spec, moves_spec
 from lookup.report.figures import Run
 from lookup.report.history import Flows, History, read_flows, read_history
 
@@ -26,8 +28,8 @@ _DAY_US = 26 * 3600 * MICRO
 _NO_TABLES = "The folder of this run has no tables of load and flows. Evaluate again with this version to see them."
 
 
-def pictures(run: Run) -> list[Block]:
-    """Draw where policies differ; in place of a chart that the run cannot have stands the reason."""
+def pictures(run: Run) -> tuple[list[Block], list[Block]]:
+    """Draw where policies differ, and what moved; in place of a chart that the run cannot have stands the reason."""
     results = run.results
     history = read_history(
         run.path,
@@ -38,21 +40,19 @@ def pictures(run: Run) -> list[Block]:
     )
     flows = read_flows(run.path, seeds=len(results.seeds), most=_MOST_PLACES)
     if history is None:
-        return [Paragraph(_NO_TABLES, "note")]
-    return [*_load(history), *_flows(flows)]
+        return [Paragraph(_NO_TABLES, "note")], []
+    return [*_load(history), *_flows(flows)], list(_moves(history))
 
 
 def _load(history: History) -> Iterator[Block]:
     clusters = history.clusters.items()
-    spans = [int(each.starts[-1] - each.starts[0]) + each.width_us for each in history.clusters.values()]
-    yield Matrix(
+    yield _over_time(
+        history,
         "load-chart",
         "Load of each broker over time, relative to the mean",
         "One row per broker, one column per stretch of time, for the incumbent and one candidate.",
-        heat_spec("load / mean", "%H:%M" if max(spans) <= _DAY_US else "%d %b %H:%M"),
+        spec=heat_spec("load / mean", _time_format(history)),
         rows={name: each.brokers for name, each in clusters},
-        columns={name: [int(start) // 1000 for start in each.starts] for name, each in clusters},
-        widths={name: each.width_us // 1000 for name, each in clusters},
         values={
             name: {policy: _whole(matrix * 100) for policy, matrix in each.load.items()} for name, each in clusters
         },
@@ -62,10 +62,44 @@ def _load(history: History) -> Iterator[Block]:
         losses={name: [(number, instant // 1000) for number, instant in each.losses] for name, each in clusters},
     )
     yield Paragraph(
-        f"1 is even, 2 and more have one colour. This is the replicate with seed {history.seed}, without the warm-up, "
-        "in UTC. A triangle marks a new broker, a cross a lost one.",
+        f"1 is even, 2 and more have one colour. {_of_replicate(history)} A triangle marks a new broker, a cross a "
+        "lost one.",
         "note",
     )
+
+
+def _moves(history: History) -> Iterator[Block]:
+    causes = tuple(CAUSE_WORDS.values())
+    yield _over_time(
+        history,
+        "moves-chart",
+        "Bundles that lost their owner over time, by cause",
+        "Stacked bars over time, one colour per cause, for the incumbent and one candidate.",
+        spec=moves_spec(causes, _time_format(history)),
+        rows=dict.fromkeys(history.clusters, causes),
+        values={
+            name: {policy: matrix.tolist() for policy, matrix in each.lost.items()}
+            for name, each in history.clusters.items()
+        },
+        row_name="cause",
+        value_name="bundles that lost their owner",
+    )
+
+
+def _over_time(history: History, name: str, title: str, description: str, **content: Any) -> Matrix:
+    clusters = history.clusters.items()
+    columns = {name: [int(start) // 1000 for start in each.starts] for name, each in clusters}
+    widths = {name: each.width_us // 1000 for name, each in clusters}
+    return Matrix(name, title, description, columns=columns, widths=widths, **content)
+
+
+def _of_replicate(history: History) -> str:
+    return f"This is the replicate with seed {history.seed}, without the warm-up, in UTC."
+
+
+def _time_format(history: History) -> str:
+    spans = [int(each.starts[-1] - each.starts[0]) + each.width_us for each in history.clusters.values()]
+    return "%H:%M" if max(spans) <= _DAY_US else "%d %b %H:%M"
 
 
 def _whole(matrix: NDArray[np.float64]) -> list[list[int | None]]:
@@ -101,6 +135,8 @@ def _flows(flows: Mapping[str, Flows]) -> Iterator[Block]:
 
 
 def _place(place: Location | None, other: str) -> str:
-    if place is None:
-        return other
-    return " / ".join(filter(None, (place.region, place.zone, place.rack))) or "unknown place"
+    return other if place is None else " / ".join(_levels(place)) or "unknown place"
+
+
+def _levels(place: Location) -> list[str]:
+    return [level for level in (place.region, place.zone, place.rack) if level is not None]

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from lookup.model.quoting import quantity
 from lookup.score.figures import Figure, json_row
+from lookup.score.rules import name_of
 from lookup.settings.policy import PolicySpec, is_path
 from lookup.settings.pulsar_keys import BUNDLES_KEY
 from lookup.tuning.advice import back_lines, dynamic_lines, objection, of_bundles, patch, restart_lines
@@ -20,8 +21,8 @@ from lookup.tuning.trials import Shown
 from lookup.tuning.wording import SEALED, SEARCHED, Figures, label
 
 __all__ = [
-    "aims_document", "conclusion", "confirmed", "entry", "figures_of_search", "is_open", "json_bytes",
-    "judged_entry", "read_figures",
+    "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures_of_search", "figures_on",
+    "is_open", "json_bytes", "json_rows", "judged_entry", "read_figures", "settings_entries", "standing",
 ]  # fmt: skip
 
 
@@ -34,18 +35,26 @@ def json_bytes(content: Mapping[str, Any]) -> bytes:
 _ROW = TypeAdapter(Figure)
 
 
-def figures_of_search(search: Search, sealed: Shown | None) -> list[dict[str, Any]]:
-    """Write the figures of all candidates, each as its last batch had it, and those of the finalists.
+def json_rows(of: Standing) -> list[dict[str, Any]]:
+    """Write the figures of a candidate as rows of FIGURES."""
+    return list(map(json_row, of.figures.values()))
 
-    Rows of FIGURES with two columns of their own, the candidate and the days.
-    """
+
+def standing(rows: Sequence[Mapping[str, Any]], idle: str | None) -> Standing:
+    """Read back how a candidate stood."""
+    figures = map(_ROW.validate_python, rows)
+    return Standing({figure.name: figure for figure in figures}, idle)
+
+
+def figures_on(days: str, standings: Mapping[int, Standing]) -> list[dict[str, Any]]:
+    """Write the figures of candidates as rows of FIGURES with two columns of their own, the candidate and the days."""
+    return [{"candidate": number, "days": days, **row} for number, of in standings.items() for row in json_rows(of)]
+
+
+def figures_of_search(search: Search, sealed: Shown | None) -> list[dict[str, Any]]:
+    """Write the figures of all candidates, each as its last batch had it, and those of the finalists."""
     tried = {one.number: one.standing for one in search.candidates if one.standing is not None}
-    return [
-        {"candidate": number, "days": days, **json_row(figure)}
-        for days, standings in ((SEARCHED, tried), (SEALED, sealed.standings if sealed else {}))
-        for number, of in standings.items()
-        for figure in of.figures.values()
-    ]
+    return figures_on(SEARCHED, tried) + (figures_on(SEALED, sealed.standings) if sealed else [])
 
 
 def read_figures(document: Mapping[str, Any]) -> Figures:
@@ -69,6 +78,18 @@ def aims_document(aims: Aims) -> dict[str, Any]:
     }
 
 
+def aims_of(written: Mapping[str, Any]) -> Aims:
+    """Return what was sought, from what `aims_document` returned."""
+    return Aims(
+        tuple(map(name_of, written["objectives"])),
+        tuple(map(name_of, written["prices"])),
+        {name_of(name): times for name, times in written["limits"].items()},
+        written["tolerance"],
+        frozenset(map(name_of, written["rising"])),
+        frozenset(map(name_of, written["per_day"])),
+    )
+
+
 def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
     """Return a candidate: what it changes, what stood there before, and its figures in the search."""
     point = candidate.point
@@ -87,6 +108,7 @@ def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
 
 
 def _verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
+    """Return the verdict of a confirmation on a finalist."""
     return {
         "objection": objection(shown.standings[number], shown.standings[0], shown.aims),
         "as_good": list(shown.as_good.get(number, ())),
@@ -107,6 +129,20 @@ def confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return is_worse, len(one["changes"])
 
     return sorted(left, key=rank)
+
+
+def settings_entries(search: Search) -> list[dict[str, Any]]:
+    """Return every setting that was varied: where, its value today, and its scale."""
+    return [
+        {
+            "space": space.name,
+            "key": axis.key,
+            "today": space.today(axis),
+            "scale": "choices" if axis.choices else "log" if axis.is_log else "linear",
+        }
+        for space in search.spaces.values()
+        for axis in space.axes
+    ]
 
 
 def judged_entry(candidate: Candidate, search: Search, shown: Shown) -> dict[str, Any]:

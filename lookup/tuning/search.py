@@ -54,6 +54,11 @@ class Batch:
     candidates: Sequence[Candidate]
     replicates: int
 
+    @property
+    def replays(self) -> int:
+        """Return how often a policy is replayed, the incumbent among them."""
+        return (len(self.candidates) + 1) * self.replicates
+
 
 class Search:
     """The candidates so far, and those that come next.
@@ -98,6 +103,17 @@ class Search:
             close = [] if self.finalists() or half == self._full else self._leading(self.has_raced)
             if close:
                 yield Batch("race", close, self._full)
+
+    def left_after(self, batch: Batch) -> int:
+        """Return about how many replays follow a batch, those of what is sealed included."""
+        few, finalists = min(self._section.replicates, self._full), self._section.finalists
+        left = (finalists + 1) * self._full
+        if batch.kind == "race":
+            return left
+        left += (2 * finalists + _PARED) * _half(self._full)
+        if batch.kind == "pared":
+            return left
+        return left + few * (_PARED + max(0, self._section.candidates - len(self.candidates)))
 
     def learn(self, aims: Aims, standings: Mapping[int, Standing], beaten_by: Mapping[int, int]) -> None:
         """Take what a batch has shown, by candidate.

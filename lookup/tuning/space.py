@@ -135,6 +135,10 @@ class Space:
             return None
         return Point(self.name, (), self._changes({key: known[key] for key in keys}))
 
+    def today(self, axis: Axis) -> Any:
+        """Return the value that a point has unless it changes it; None if it is not written."""
+        return self._value(self._start, axis.key)
+
     def before(self, key: str) -> Any:
         """Return the value that the policy has as it is; None if it is not written."""
         return self._value(self.base, key)

@@ -49,6 +49,7 @@ def test_an_idle_plan_has_no_steps_and_a_reason(record: Path) -> None:
     ("asked", "sentence"),
     [
         ({"max_moves": 0}, "max_moves: 0 is not a limit"),
+        ({"max_weight": -1.0}, "max_weight: -1.0 is not a limit"),
         ({"policy": "shipped:rack-only"}, "policy: rack-only has no shedder"),
         ({"policy": {**_POLICY, "bundles": 8}}, "policy 'even': bundles = 8: "),
         ({"policy": {"name": "x", "selector": "best", "shedder": "reblance"}}, "did you mean 'rebalance'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.loader import load_tuning
+from tests.tuning.files import write_search_file
 
 _HOURS = 48
 
@@ -171,6 +173,31 @@ def test_the_confirmation_has_other_seeds_than_the_search(
     assert all(seeds.isdisjoint(sealed) for seeds in seen)
 
 
+def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(found: Any, log: Path, tmp_path: Path) -> None:
+    """After the first batch, and on Spark."""
+    search = json.loads((Path(found.folder) / "search.json").read_text())
+    (tmp_path / "again").mkdir()
+    stopped = search | {"batches": search["batches"][:1], "opened": 0, "has_opened": False}
+    write_search_file(tmp_path / "again" / "search.json", stopped)
+    said: list[str] = []
+
+    again = _tuned(_search(log, _WEIGHT), tmp_path / "again", progress=said.append)
+
+    assert (tmp_path / "again" / "tune.json").read_bytes() == (Path(found.folder) / "tune.json").read_bytes()
+    assert not any(text.startswith("wide") for text in said)
+    assert again.recommended == found.recommended
+
+
+def test_a_search_that_was_stopped_over_its_sealed_days_opens_them_once(found: Any, log: Path, tmp_path: Path) -> None:
+    """A confirmation that was not finished has shown nothing."""
+    (tmp_path / "again").mkdir()
+    shutil.copy(Path(found.folder) / "search.json", tmp_path / "again")
+
+    again = _tuned(_search(log, _WEIGHT), tmp_path / "again")
+
+    assert again.document() == found.document()
+
+
 def test_bounds_of_the_evaluation_hold_for_its_search(log: Path, tmp_path: Path) -> None:
     """What it does not read is neither searched nor sealed; an objective is no price by default."""
     search = _search(log, _WEIGHT, candidates=3, objectives=["moved_weight"])
@@ -265,7 +292,9 @@ def test_a_finished_search_is_opened_again_and_not_overwritten(found: Any, log: 
     assert len(opened.candidates) == len(found.document()["candidates"])
     assert opened.sealed.exit_code in (0, 3, 4)
     assert "Change scorers[1].weight" in repr(opened)
-    with pytest.raises(InputError, match=r"a finished search; .*force=True"):
+    with pytest.raises(InputError, match="of other settings"):
+        _tuned(_search(log, _WEIGHT, candidates=5), found.folder)
+    with pytest.raises(InputError, match="finished; force=True"):
         _tuned(_search(log, _WEIGHT), found.folder)
 
 

@@ -106,16 +106,18 @@ def test_every_kind_of_shedder_plans(tmp_path: Path, shedder: str) -> None:
 
 
 def test_limits_hold(tmp_path: Path) -> None:
-    """On moves, and on namespaces."""
+    """On moves, on load, and on namespaces."""
     world = World.crowded()
     for number in range(4):
         world.owners[bundle(number, "other/one")] = broker(0)
         world.loads[bundle(number, "other/one")] = 2e6
 
     few = _planned(world, tmp_path / "few", max_moves=2)
+    light = _planned(world, tmp_path / "light", max_weight=3.5e6)
     single = _planned(world, tmp_path / "one", only=("other/one",))
 
     assert len(few.steps) == 2
+    assert 0 < sum(step.weight or 0.0 for step in light.steps) <= 3.5e6
     assert {step.bundle.rpartition("/")[0] for step in single.steps} == {"other/one"}
     # What may not move keeps its broker far above the mean.
 
@@ -338,6 +340,7 @@ def test_a_step_that_brings_nothing_is_no_step(tmp_path: Path, others: int) -> N
     ("shedder", "limits", "end"),
     [
         (_EVEN, {"max_moves": 2}, "; ended by max_moves"),
+        (_EVEN, {"max_weight": 3.5e6}, "; ended by max_weight"),
         ({"use": "rebalance", "max_share": 1.0, "max_moves": 3}, {}, "; ended by rebalance.max_moves"),
         ({"use": "rebalance", "max_share": 0.1}, {}, "; ended by rebalance.max_share"),
         (_EVEN, {}, "rebalance: unloaded from overloaded brokers"),

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.browser
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: No name is known, and what has no name goes to a port where nobody listens.
 _OFFLINE = ["--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9", "--disable-gpu"]
-_CHARTS = {"trade-chart", "trade-narrow-chart", "load-chart", "flows-chart"}
+_CHARTS = {"trade-chart", "trade-narrow-chart", "load-chart", "flows-chart", "moves-chart"}
 #: Collects what the page's policy refuses.
 _WATCH = """
 window.refused = [];
@@ -149,7 +149,7 @@ def test_the_choice_of_candidate_holds_for_all_charts(watched: _Watched) -> None
     page.locator("#load-chart-figure select[data-choice=cluster]").select_option("cluster-1")
     page.wait_for_function(_DRAWN)
 
-    for chart in ("load-chart", "flows-chart"):
+    for chart in ("load-chart", "moves-chart", "flows-chart"):
         assert page.locator(f"#{chart} svg text", has_text="policy-03").count() == 1
         assert page.locator(f"#{chart}-figure select[data-choice=cluster]").input_value() == "cluster-1"
     assert page.locator("#load-chart-figure caption").all_inner_texts() == [
@@ -167,7 +167,7 @@ def test_one_table_of_figures_is_shown_at_a_time(watched: _Watched) -> None:
     assert [table.is_visible() for table in tables] == [False, False, True]
 
 
-@pytest.mark.parametrize("chart", ["load-chart", "flows-chart"])
+@pytest.mark.parametrize("chart", ["load-chart", "moves-chart", "flows-chart"])
 def test_numbers_over_time_are_those_drawn(watched: _Watched, chart: str) -> None:
     """The table that is made when it is asked for has every value, in the unit in which it is drawn."""
     page = watched.page

@@ -23,6 +23,7 @@ SPECIFICATIONS = {
         ("match_ratio", "imbalance"), [(0.9, 2.0), (0.2, 0.8)], 7.0, charts.WIDE, 0.7
     ),
     "heat": charts.heat_spec("load / mean", "%H:%M"),
+    "moves": charts.moves_spec(["broker lost", "split"], "%H:%M"),
     "matrix": charts.matrix_spec("from", "to", "share"),
 }
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from lookup.engine.ownership import CAUSE_WORDS
 from lookup.model.broker import Location
-from lookup.report.history import ClusterHistory, read_flows, read_history
+from lookup.report.history import ClusterHistory, read_flows, read_history, read_rejections
 from tests.report.runs import CELL_US, START_US, write_table
 
 
@@ -47,6 +49,28 @@ def test_columns_grow_wider_to_stay_few(tmp_path: Path) -> None:
     assert cluster.load["stock"][1, 0] == 1.0
 
 
+def test_lost_bundles_are_counted_by_cause(tmp_path: Path) -> None:
+    """What ends with a column counts in it, what begins then counts in the next."""
+    write_table(tmp_path, "cells", _cells(*(("a", hour, 1.0) for hour in range(3)), *(("b", h, 1.0) for h in range(3))))
+    intervals = [("x", "a", 0.2, 2, "shed"), ("x", "b", 2, None, None)]
+    rows = [
+        {
+            "bundle": bundle,
+            "broker": broker,
+            "from": START_US + int(first * CELL_US),
+            "to": None if last is None else START_US + last * CELL_US,
+            "state": "Owned",
+            "ended_by": cause,
+        }
+        for bundle, broker, first, last, cause in intervals
+    ]
+    write_table(tmp_path, "owners", rows)
+
+    cluster = _history(tmp_path)
+
+    assert cluster.lost["stock"][list(CAUSE_WORDS).index("shed")].tolist() == [0, 0, 1]
+
+
 def test_a_lost_broker_is_known_by_its_owners(tmp_path: Path) -> None:
     """One that was back within a column has no empty cell, but it lost what it owned."""
     write_table(tmp_path, "cells", _cells(("a", 0, 1.0), ("a", 1, 1.0)))
@@ -84,3 +108,14 @@ def test_flows_are_means_and_the_small_ones_are_one_row(tmp_path: Path) -> None:
     assert flows.clients == (Location(rack="a"), Location(rack="b"), None)
     assert flows.brokers == (Location(rack="a"), None)
     assert flows.lookups["stock"].tolist() == [[12.0, 0.0], [4.0, 0.0], [1.0, 2.0]]
+
+
+def test_rejections_are_added_up_by_reason(tmp_path: Path) -> None:
+    """Over all decisions, the mean of all replicates; decisions without any count as nothing."""
+    rows = [
+        {"ts": START_US, "rejected": rejected} for rejected in ({"version": 2, "isolated": 1}, {"version": 1}, {}, None)
+    ]
+    write_table(tmp_path, "decisions", rows, seed=1)
+    write_table(tmp_path, "decisions", rows[1:], seed=2)
+
+    assert read_rejections(str(tmp_path), seeds=2) == {"stock": {"version": 2.0, "isolated": pytest.approx(0.5)}}

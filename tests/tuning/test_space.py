@@ -253,6 +253,7 @@ def test_bundles_are_varied_from_those_of_the_evaluation(key: str) -> None:
     space = space_of({key: [4, 8, 16]}, bundles=8)
     changes = [dict(space.point([place]).changes) for place in (0.1, 0.5, 0.9)]
 
+    assert space.today(space.axes[0]) == 8
     assert changes == [{key: 4}, {}, {key: 16}]
     assert [space.policy(space.point([place]), "x").bundles for place in (0.1, 0.5, 0.9)] == [4, None, 16]
 

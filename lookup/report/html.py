@@ -1,0 +1,80 @@
+"""Write sections as a page of their own that needs no network, under a policy that lets nothing in but its own parts.
+
+The page's own script and style sheet, and Vega's scripts, stand in it whole, each named by its hash in the policy;
+specifications and numbers stand in it as data, which no browser runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
+
+from lookup.model.quoting import one_line
+from lookup.report.blocks import Section, charts_of
+
+__all__ = ["html_page"]
+
+_ASSETS = files("lookup.report") / "assets"
+#: In the order in which they need each other; the page's own comes last.
+_SCRIPTS = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-embed.min.js", "page.js")
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def html_page(content: Sequence[Section], **facts: str | Sequence[str]) -> str:
+    """Write sections as a page of its own.
+
+    Args:
+        facts: what stands around the sections, by its name in the template.
+    """
+    # A map that lies beside a script is not in the page.
+    scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
+    style = Markup(_text("page.css"))
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    # Nothing is loaded, and nothing runs that is not named by its hash.
+    sources = f"default-src 'none'; script-src {hashes}; style-src '{_hash(style)}'"
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_visible
+    )
+    environment.filters |= {"prose": _prose, "kind": lambda block: type(block).__name__}
+    return environment.from_string(_text("page.html.jinja")).render(
+        sections=content,
+        scripts=scripts,
+        style=style,
+        data=_data(content),
+        policy=f"{sources}; base-uri 'none'; form-action 'none'",
+        **facts,
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _data(content: Iterable[Section]) -> Markup:
+    """Return what charts are drawn from as JSON that no text in it can end: `<` is escaped."""
+    charts = [chart.data for chart in charts_of(content)]
+    text = json.dumps(charts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # What nobody sees is drawn as an escape, and so has a backslash that JSON does not take away.
+    seen = text if text.isprintable() else "".join(c if c.isprintable() else f"\\{repr(c)[1:-1]}" for c in text)
+    return Markup(seen.replace("<", "\\u003c"))
+
+
+def _prose(text: str) -> Markup:
+    """Escape a sentence, and set names between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(one_line(text)))))
+
+
+def _visible(value: object) -> object:
+    """Write characters that nobody sees, and those that turn a text round, as escapes; what is markup stays."""
+    return one_line(value) if type(value) is str else value
+
+
+def _text(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
