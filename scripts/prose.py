@@ -97,7 +97,11 @@ def _add_module(prose: Prose, source: str) -> None:
                     prose.first_words.append(doc.split(None, 1)[0].strip(".,:"))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             prose.names.append(node.name)
-    comments = (token.string for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.COMMENT)
+    comments = (
+        token.string
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    )
     prose.texts += (re.sub(r"`[^`]*`", "x", comment.lstrip("#: ")) + "." for comment in comments)
 
 
@@ -124,7 +128,7 @@ def main(arguments: Sequence[str]) -> int:
             is_kept = figures[name] >= bound if name == "you" else figures[name] <= bound
             if not is_kept or paths:
                 limit = f"{'at least' if name == 'you' else 'at most'} {bound:g}"
-                print(f"{what}: {name} {figures[name]:.1f}, {limit}{'' if is_kept else ': out of bounds'}")
+                sys.stdout.write(f"{what}: {name} {figures[name]:.1f}, {limit}{'' if is_kept else ': out of bounds'}\n")
             code |= not is_kept
     return code
 
