@@ -219,12 +219,7 @@ class Deciders:
         self._served, self._owners, self._started_us, self.count = served, owners, started_us, count
         self._asked: Recent[Hashable, _Asked] = Recent(_MOST_INSTANTS)
 
-    def named(self) -> str:
-        """Return the name of a new decision."""
-        self.count += 1
-        return f"{self._started_us:x}-{self.count:06d}"
-
-    def answer(self, policy: Policy, message: DecideMessage, view: View, decision: str, ts_us: int) -> Answer:
+    def answer(self, policy: Policy, message: DecideMessage, view: View, ts_us: int) -> Answer:
         """Decide.
 
         Args:
@@ -233,6 +228,8 @@ class Deciders:
         Raises:
             PolicyError: if a part fails and the policy says stop, or breaks its protocol.
         """
+        self.count += 1
+        decision = f"{self._started_us:x}-{self.count:06d}"
         owners = self._owners.reference if reads_owners(policy) else None
         ballot = self._ballot(policy, message, view, ts_us, owners)
         broker = rolls = dice = None

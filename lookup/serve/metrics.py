@@ -29,11 +29,9 @@ class Metrics:
         counter, gauge = partial(Counter, registry=own), partial(Gauge, registry=own)
         requests = counter("lookup_requests", "requests by path and status", ["path", "status"])
         decisions = counter("lookup_decisions", "answers by policy and outcome", ["policy", "outcome"])
-        shadow = counter("lookup_shadow_answers", "answers in shadow, by agreement", ["policy", "agreement"])
-        self.requests, self.decisions, self.shadow = map(cache, (requests.labels, decisions.labels, shadow.labels))
+        self.requests, self.decisions = cache(requests.labels), cache(decisions.labels)
         self.lookups = counter("lookup_recorded_lookups", "lookups taken into the record")
         self.refused = counter("lookup_refused_lookups", "lookups that cannot be recorded")
-        self.shadow_lost = counter("lookup_shadow_lost", "requests that policies in shadow were not asked")
         self.clock_jumps = counter("lookup_clock_jumps", "times the clock went back")
         self.reloads = counter("lookup_reloads", "settings loaded again, by outcome", ["outcome"])
         self.dropped = gauge("lookup_sender_dropped", "lookups of a broker that are lost", ["broker"])
@@ -61,11 +59,9 @@ class Metrics:
             self.requests(path, status)
         for outcome in ("taken", "refused"):
             self.reloads.labels(outcome)
-        for policy in (served.active, *served.shadows) if served.active else ():
+        if served.active is not None:
             for outcome in ("chosen", "declined", "error"):
-                self.decisions(policy.name, outcome)
-        for policy, agreement in product(served.shadows, ("same", "other")):
-            self.shadow(policy.name, agreement)
+                self.decisions(served.active.name, outcome)
 
     def show_owners(self, follower: Follower, owners: Owners, lag_s: float) -> None:
         """Take over the figures of the owners as they are now."""

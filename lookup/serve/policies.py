@@ -37,7 +37,6 @@ class ServedPolicies:
 
     #: None: lookups are recorded, nothing is decided
     active: Policy | None
-    shadows: tuple[Policy, ...]
     seed: int
     surroundings: Surroundings
     #: policies with every parameter, plug-ins with their versions, seed and surroundings
@@ -88,8 +87,7 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
         "namespaces": asdict(surroundings.namespaces),
     }
     active = next((policy for policy in policies if policy.name == section.active), None)
-    shadows = tuple(policy for policy in policies if policy is not active)
-    return ServedPolicies(active, shadows, section.seed, surroundings, document, digest_of(document), tuple(warnings))
+    return ServedPolicies(active, section.seed, surroundings, document, digest_of(document), tuple(warnings))
 
 
 def _unserved(policy: Policy, masked: Sequence[str], provided: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from functools import partial
 
 from aiohttp import web
@@ -19,9 +19,6 @@ from lookup.settings import ServingFile
 from lookup.settings.serving import ServingSection
 
 __all__ = ["heed_signal", "serve"]
-
-#: Seconds that policies in shadow have at the end for requests that wait for them.
-_SHADOW_S = 5.0
 
 
 def heed_signal(number: signal.Signals, act: Callable[[], object]) -> None:
@@ -97,7 +94,7 @@ async def _listen(
         handler_cancellation=True,
     )
     await runner.setup()
-    jobs = [server.work_in_shadow(), server.work_on_record(), server.work_on_owners()]
+    jobs = [server.work_on_record(), server.work_on_owners()]
     if topics is not None:
         jobs += topics.jobs()
     work = [asyncio.ensure_future(job) for job in jobs]
@@ -119,17 +116,10 @@ async def _listen(
         listener.close()
     finally:
         await runner.cleanup()
-        # Requests have ended: what waits for the policies in shadow has this long.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_SHADOW_S):
-                await server.shadowed()
-        lost = server.forget_shadowed()
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
         await asyncio.to_thread(server.recorder.flush)
-    if lost:
-        report(f"{lost} requests that waited for policies in shadow were not asked of them")
     waiting = server.recorder.pending
     if waiting:
         report(f"{waiting} rows are lost, since they cannot be written: {server.recorder.failure}")

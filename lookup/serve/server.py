@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,15 +20,14 @@ from lookup.engine.owners import Owners
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, problem, read_body, refusal
-from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
+from lookup.serve.deciding import Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
-from lookup.serve.messages import PROTOCOL, DecideMessage, body_of, decide_message, record_message
+from lookup.serve.messages import PROTOCOL, body_of, decide_message, record_message
 from lookup.serve.metrics import Metrics
 from lookup.serve.policies import ServedPolicies, served_policies
 from lookup.serve.recording import Recorder
 from lookup.serve.topic_requests import TopicRequests
 from lookup.serve.topics import ServedTopics
-from lookup.serve.views import View
 from lookup.settings import ServingFile
 from lookup.settings.serving import ServingSection
 
@@ -60,19 +58,6 @@ class _Configured:
     def section(self) -> ServingSection:
         """Return the rules of the server."""
         return self.settings.serving
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What the active policy was asked, for those in its shadow."""
-
-    message: DecideMessage
-    view: View
-    #: name of the decision
-    decision: str
-    ts_us: int
-    #: what the active policy answered
-    broker: str | None
 
 
 def _configured(settings: ServingFile) -> _Configured:
@@ -120,8 +105,6 @@ class DecisionServer:
         self._is_torn = False
         self._deciders = Deciders(served, self._owners, self._started_us)
         self._explainable = Explainable()
-        self._shadowed: deque[_Question] = deque()
-        self._has_shadowed = asyncio.Event()
         #: is it about topics -> requests under way
         self._in_flight = {False: 0, True: 0}
         self._is_stopping = False
@@ -236,23 +219,21 @@ class DecisionServer:
             return problem(409, f"there is no view {message.view_id!r} of broker {message.broker}; send it again")
         # The answer is kept for a while, and has the view besides.
         message = message._replace(view=None)
-        decision = self._deciders.named()
         try:
-            answer = self._deciders.answer(policy, message, view, decision, now_us)
+            answer = self._deciders.answer(policy, message, view, now_us)
         except PolicyError:
             self.metrics.decisions(policy.name, "error").inc()
             raise
-        self._keep(answer, configured, is_carried=not message.is_shadow)
+        if not self.recorder.knows(view):
+            self.recorder.add_view(view, self._views.current)
+        is_carried = not message.is_shadow
+        row = answer.row(configured.served, configured.section.masked, is_carried=is_carried)
+        self.recorder.add_decision(answer, row, is_carried=is_carried)
+        self.metrics.decisions(policy.name, "declined" if answer.broker is None else "chosen").inc()
         self.metrics.loads_age.set(now_us / 1e6 - view.oldest_load_ms / 1e3)
         self._explainable.keep(answer, configured.section.explained)
-        if configured.served.shadows:
-            if len(self._shadowed) < configured.section.shadow_queue:
-                self._shadowed.append(_Question(message, view, decision, now_us, answer.broker))
-                self._has_shadowed.set()
-            else:
-                self.metrics.shadow_lost.inc()
         content = {
-            "decision": decision,
+            "decision": answer.decision,
             "broker": answer.broker,
             "propensity": answer.propensity,
             "policy": policy.name,
@@ -339,47 +320,6 @@ class DecisionServer:
             return None
         return self._follower.problem(self._follower.section.stale_s)
 
-    def _keep(self, answer: Answer, configured: _Configured, *, is_carried: bool) -> None:
-        if not self.recorder.knows(answer.view):
-            self.recorder.add_view(answer.view, self._views.current)
-        row = answer.row(configured.served, configured.section.masked, is_carried=is_carried)
-        self.recorder.add_decision(answer, row, is_carried=is_carried)
-        self.metrics.decisions(answer.policy.name, "declined" if answer.broker is None else "chosen").inc()
-
-    async def work_in_shadow(self) -> None:
-        """Ask the policies in shadow about what was decided, one at a time and only between requests."""
-        while True:
-            await self._has_shadowed.wait()
-            while self._shadowed:
-                question, configured = self._shadowed.popleft(), self._configured
-                for policy in configured.served.shadows:
-                    if configured is not self._configured:
-                        # Loaded again meanwhile: other policies may have these names.
-                        self.metrics.shadow_lost.inc()
-                        break
-                    self._ask_in_shadow(policy, question, configured)
-                    # Requests that have arrived meanwhile come first.
-                    await asyncio.sleep(0)
-            self._has_shadowed.clear()
-
-    async def shadowed(self) -> None:
-        """Wait until no request waits for the policies in shadow."""
-        while self._shadowed:
-            await asyncio.sleep(_FOLLOW_S)
-
-    def _ask_in_shadow(self, policy: Policy, question: _Question, configured: _Configured) -> None:
-        if self._owners_problem(policy) is not None:
-            self.metrics.shadow_lost.inc()
-            return
-        self._follow_owners()
-        try:
-            answer = self._deciders.answer(policy, question.message, question.view, question.decision, question.ts_us)
-        except PolicyError:
-            self.metrics.decisions(policy.name, "error").inc()
-            return
-        self._keep(answer, configured, is_carried=False)
-        self.metrics.shadow(policy.name, "same" if answer.broker == question.broker else "other").inc()
-
     async def work_on_record(self) -> None:
         """Write rows again and again."""
         failed = False
@@ -406,7 +346,7 @@ class DecisionServer:
 
     async def wait_for_owners(self) -> None:
         """Wait until all owners are known, or raise InputError if they are late and the active policy reads them."""
-        follower, served = self._follower, self._configured.served
+        follower, policy = self._follower, self._configured.served.active
         if follower is None:
             return
         until = time.monotonic() + follower.section.wait_s
@@ -414,15 +354,11 @@ class DecisionServer:
             await asyncio.sleep(_FOLLOW_S)
         self._follow_owners()
         lost = follower.problem(0.0)
-        readers = [policy for policy in (served.active, *served.shadows) if policy is not None and reads_owners(policy)]
-        if lost is None or not readers:
+        if lost is None or policy is None or not reads_owners(policy):
             return
-        for policy in readers:
-            parts = [part.name for part, reads in zip(policy.parts, policy.part_reads, strict=True) if _OWNERS in reads]
-            sentence = f"collect.service_url: {lost}; policy {policy.name!r} reads {_OWNERS} ({', '.join(parts)})"
-            if policy is served.active:
-                raise InputError(f"{sentence}; waited {follower.section.wait_s:g} s, collect.wait_s")
-            self._report(f"warning: {sentence}, and is not asked until then")
+        parts = [part.name for part, reads in zip(policy.parts, policy.part_reads, strict=True) if _OWNERS in reads]
+        sentence = f"collect.service_url: {lost}; policy {policy.name!r} reads {_OWNERS} ({', '.join(parts)})"
+        raise InputError(f"{sentence}; waited {follower.section.wait_s:g} s, collect.wait_s")
 
     def reload(self, load: Callable[[], ServingFile]) -> bool:
         """Take new settings, or keep the old ones and report why; return whether they were taken."""
@@ -443,19 +379,11 @@ class DecisionServer:
         self.metrics.begin(self._paths, configured.served)
         self.recorder.max_pending = configured.section.max_pending_rows
         self._deciders = Deciders(configured.served, self._owners, self._started_us, count=decided.count)
-        self.forget_shadowed()
         for sentence in configured.served.warnings:
             self._report(f"warning: {sentence}")
         self._report("the settings were loaded again")
         self.metrics.reloads.labels("taken").inc()
         return True
-
-    def forget_shadowed(self) -> int:
-        """Give up what policies in shadow have not been asked yet, count it, and return how much it was."""
-        lost = len(self._shadowed)
-        self.metrics.shadow_lost.inc(lost)
-        self._shadowed.clear()
-        return lost
 
     def stop(self) -> None:
         """Refuse further requests, and end watches."""

@@ -35,8 +35,7 @@ class ServingSection(Strict):
     record: Text
     """Path of the folder in which lookups and decisions are recorded; it may hold earlier records."""
     active: str | None = None
-    """Name of the policy that decides; the others are asked in its shadow. Absent: lookups are recorded, nothing is
-    decided."""
+    """Name of the policy that decides; others are not asked. Absent: lookups are recorded, nothing is decided."""
     bind: Text = "127.0.0.1"
     """Address to listen on; by default only programs of the same machine can connect."""
     port: Annotated[int, Field(strict=True, ge=0, le=65535)] = 8900
@@ -63,8 +62,6 @@ class ServingSection(Strict):
     """Characters of a key or value of a lookup property."""
     max_pending_rows: Positive = 500_000
     """Rows that may wait for a disk that is full; further ones are lost, and counted. Lookups wait in the brokers."""
-    shadow_queue: Positive = 10_000
-    """Requests that may wait for the policies in shadow; further ones are lost to them, and counted."""
     explained: Positive = 10_000
     """Decisions that can be explained afterwards, the latest; fewer if their views have more than 50,000 brokers
     together."""

@@ -48,7 +48,7 @@ __all__ = [
 
 BUNDLE = "public/default/0x00000000_0x40000000"
 TOPIC = "persistent://public/default/orders"
-#: Two policies, one of them in shadow.
+#: Two policies, the second of which is not asked.
 POLICIES = """
 [[policies]]
 name = "by-rack"

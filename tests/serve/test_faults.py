@@ -82,7 +82,7 @@ def test_server_goes_on_with_a_full_disk(tmp_path: Path) -> None:
         taken = server.ask("POST", "/record", {"broker": "b1:8080", "lookups": entries})[0]
         status, content = awaited(lambda: ((a := server.ask("GET", "/health"))[0] == 503 and a) or None)
         refused = server.ask("POST", "/record", {"broker": "b1:8080", "lookups": entries})
-        decided = {server.ask("POST", "/decide", decide(view("a", "b")))[0] for _ in range(100)}
+        decided = {server.ask("POST", "/decide", decide(view("a", "b")))[0] for _ in range(200)}
         awaited(lambda: server.figure('lookup_lost_rows{table="decisions"}'))
         figures = [server.figure(f'lookup_{name}_rows{{table="lookups"}}') for name in ("written", "lost")]
         server.stop()
@@ -185,7 +185,7 @@ def test_settings_loaded_while_a_body_comes(tmp_path: Path) -> None:
 
     # No broker has a zone, so all three are alike.
     assert late["propensity"] == pytest.approx(1 / 3)
-    assert (verified.agree, dict(verified.causes)) == (4, {})
+    assert (verified.agree, dict(verified.causes)) == (2, {})
 
 
 def open_socket(server: Server) -> socket.socket:
@@ -318,7 +318,7 @@ def test_loaded_settings_hold_from_then_on(tmp_path: Path) -> None:
     # With the other prefix no broker has a rack.
     assert (status, content["declined"]) == (200, "no-odds")
     assert len({*named}) == 2
-    assert (verified.agree, verified.decisions) == (4, 4)
+    assert (verified.agree, verified.decisions) == (2, 2)
 
 
 def test_bound_on_waiting_rows_is_loaded(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.serve.servers import BUNDLE, TOPIC, Server, decide, lookup_entry, rea
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a policy and another in its shadow."""
+    """A server with a policy that decides, and one that is not asked."""
     with started(settings_file(tmp_path_factory.mktemp("server"), 'masked = ["client", "properties.email"]')) as server:
         yield server
 
@@ -135,37 +135,6 @@ def test_decision_is_recorded_with_all_it_depends_on(server: Server) -> None:
     document = json.loads((server.record / "settings" / f"{row['settings']}.json").read_text())
     assert [policy["name"] for policy in document["policies"]] == ["by-rack", "anywhere"]
     assert document["plugins"]["builtin"].startswith("pulsar-lookup ")
-
-
-def test_policy_in_shadow_is_recorded_and_not_answered(server: Server) -> None:
-    """The other policy is asked about the same request; its choice is recorded as not carried out."""
-    _, content = server.ask("POST", "/decide", decide(view("a", "b")))
-
-    (row,) = written(server, "decisions", decision=content["decision"], policy="anywhere")
-    assert (row["carried"], len(row["odds"])) == (False, 2)
-
-
-def test_agreement_of_a_policy_in_shadow_is_counted(server: Server) -> None:
-    """Each of its answers is the active policy's broker, or another one."""
-    before = _shadow_answers(server)
-    answers = [server.ask("POST", "/decide", decide(view("a", "b", "c")))[1] for _ in range(8)]
-    same, other = awaited(lambda: now if sum(now := _shadow_answers(server)) == sum(before) + 8 else None)
-
-    names = {answer["decision"] for answer in answers}
-
-    def both() -> list[dict[str, Any]] | None:
-        """Return both answers."""
-        rows = [row for row in read_table(server.record, "decisions") if row["decision"] in names]
-        return rows if len(rows) == 2 * len(names) else None
-
-    brokers = {(row["decision"], row["policy"]): row["broker"] for row in awaited(both)}
-    agree = sum(brokers[name, "by-rack"] == brokers[name, "anywhere"] for name in names)
-    assert (same - before[0], other - before[1]) == (agree, 8 - agree)
-
-
-def _shadow_answers(server: Server) -> tuple[float, float]:
-    name = 'lookup_shadow_answers_total{agreement="%s",policy="anywhere"}'
-    return server.figure(name % "same"), server.figure(name % "other")
 
 
 def test_broker_in_shadow_carries_nothing_out(server: Server) -> None:
@@ -401,19 +370,3 @@ def _hangs(server: Server) -> int:
     status = connection.getresponse().status
     connection.close()
     return status
-
-
-def test_shadow_queue_is_bounded_and_loss_is_counted(tmp_path: Path) -> None:
-    """Requests beyond the queue are lost to the policy in shadow alone; each is recorded or counted."""
-    with started(settings_file(tmp_path, "shadow_queue = 1")) as server:
-        seen = view("a", "b")
-        server.ask("POST", "/decide", decide(seen))
-        with ThreadPoolExecutor(8) as pool:
-            statuses = list(pool.map(lambda _: server.ask("POST", "/decide", decide(seen))[0], range(200)))
-        lost = server.figure("lookup_shadow_lost_total")
-        assert server.stop() == 0
-    rows = read_table(server.record, "decisions")
-
-    assert set(statuses) == {200}
-    assert sum(row["policy"] == "by-rack" for row in rows) == 201
-    assert sum(row["policy"] == "anywhere" for row in rows) + lost == 201

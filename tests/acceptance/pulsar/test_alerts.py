@@ -5,14 +5,12 @@ Servers are processes of `lookup serve`. What they depend on is cut and restored
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
-from http.client import HTTPConnection
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +43,13 @@ class Moody:
 
     name: ClassVar[str] = "moody"
     reads: ClassVar[frozenset[str]] = frozenset({"view.now"})
-    mood: str = ""
 
     def score(self, request, brokers, view):
         """Be slow, or fail, while a file says so."""
         here = Path(__file__)
-        if here.with_name(f"{self.mood}broken").exists():
+        if here.with_name("broken").exists():
             raise RuntimeError("on purpose")
-        time.sleep(0.06 * here.with_name(f"{self.mood}slow").exists())
+        time.sleep(0.06 * here.with_name("slow").exists())
         return [1.0 for _ in range(len(brokers))]
 
 
@@ -66,11 +63,6 @@ _POLICIES = """
 name = "by-rack"
 scorers = ["moody"]
 {filters}selector = "random"
-
-[[policies]]
-name = "anywhere"
-scorers = [{{ use = "moody", mood = "shadow-" }}]
-selector = "random"
 """
 _GROUP = '\n[[namespaces]]\nname = "public/default"\nanti_affinity_group = "shops"\n'
 #: Labels of alerts beside the instance that they are about, if it is not the job.
@@ -82,7 +74,7 @@ _LABELS: Mapping[str, Mapping[str, str]] = {
     "LookupSettingsRefused": {"job": "lookup-serve", "outcome": "refused"},
 }
 #: Scrapes after which a fault shows: five seconds of a lag, or what waits until there is no room.
-_LATE: Mapping[str, int] = {"LookupOwnersLate": 52, "LookupRowsLost": 32, "LookupShadowLost": 20}
+_LATE: Mapping[str, int] = {"LookupOwnersLate": 52, "LookupRowsLost": 32}
 _READS_OWNERS = 'filters = ["anti-affinity"]\n'
 
 
@@ -143,24 +135,6 @@ class _Place:
         path.unlink(missing_ok=True)
         aside.rename(path)
 
-    @contextmanager
-    def flooded(self) -> Iterator[None]:
-        """Let more brokers ask at once, each again as soon as it has its answer."""
-        ended = threading.Event()
-
-        def ask(broker: str) -> None:
-            with closing(HTTPConnection("127.0.0.1", self.server.port, timeout=20)) as connection:
-                while not ended.is_set():
-                    connection.request("POST", "/decide", json.dumps(self._question(broker)))
-                    connection.getresponse().read()
-
-        with ThreadPoolExecutor(16) as threads:
-            work = [threads.submit(ask, f"b{n}:8080") for n in range(100, 116)]
-            yield
-            ended.set()
-            for each in work:
-                each.result()
-
     def _question(self, broker: str) -> dict[str, Any]:
         updated = int((self._began - self.loads_age_s) * 1000)
         brokers = {f"b{n}:8080": {"lookupData": {}, "load": {"updatedAt": updated}} for n in (1, 2)}
@@ -194,7 +168,7 @@ class _Faults:
         self._one = _Place(folder / "one", reading, filters=_READS_OWNERS, prelude=PRELUDE)
         self._two = _Place(folder / "two", states[1], prelude=PRELUDE)
         jump = f"time.time_ns = lambda: true() + os.path.exists({str(folder / 'three' / 'ahead')!r}) * 10**9"
-        bounds = "max_pending_rows = 300\nshadow_queue = 10"
+        bounds = "max_pending_rows = 300"
         self._three = _Place(folder / "three", bounds, prelude=f"{CLOCK}; import os; {jump}", brokers=4)
 
     def play(self) -> None:
@@ -263,9 +237,6 @@ class _Faults:
         with self._cut(place, 20, "LookupBrokerDropsLookups"):
             place.lost = 1
         place.lost = 0
-        self.scrapes.wait(13)
-        with place.having("shadow-slow"), place.flooded(), self._cut(place, 24, "LookupShadowLost"):
-            pass
         self.scrapes.wait(13)
         with self._cut(place, 0, "LookupServerDown"):
             place.server.signal(signal.SIGKILL)
