@@ -41,9 +41,9 @@ from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 
 __all__ = [
-    "COMMANDS", "CREATE", "DELETE", "DELETE_NAMESPACE", "add_catalog", "add_lister", "add_mode", "applied", "labels_of",
-    "lister_of", "on_a_line", "opened", "pairs_of", "print_names", "refuse_unfiltered", "servers_of",
-    "settings_of", "topic", "warn_of_ignored_properties",
+    "COMMANDS", "CREATE", "DELETE", "DELETE_NAMESPACE", "add_catalog", "add_query", "add_servers", "applied",
+    "labels_of", "lister_of", "on_a_line", "pairs_of", "servers_of", "settings_of", "topic",
+    "warn_of_ignored_properties",
 ]  # fmt: skip
 
 _Answer = TypeVar("_Answer")
@@ -59,17 +59,20 @@ def add_catalog(parser: Parser, *, server: bool = False) -> None:
         server: whether the command can ask a server instead; it then has `--server` and `--token-file`.
     """
     if server:
-        parser.add_argument(
-            "--server", action="append", metavar="URL", help="decision servers, like A,B,C, in place of --catalog"
-        )
-        parser.add_argument("--token-file", metavar="FILE", help="file with the token for the server")
+        add_servers(parser, "decision servers, like A,B,C, in place of --catalog")
     parser.add_argument("--catalog", metavar="FILE", help="SQLite file of the catalog (default: topics.db)")
     parser.add_argument("--config", type=settings_path, metavar="FILE", help="TOML file with [topics]")
     add_set(parser, "topics.lister=indexed")
 
 
-def add_lister(parser: Parser) -> None:
-    """Add the flags of a listing: properties, pattern, labels, mode, and plug-ins with listers."""
+def add_servers(parser: Parser, what: str, *, is_needed: bool = False) -> None:
+    """Add `--server` and `--token-file`."""
+    (parser.need if is_needed else parser.add_argument)("--server", action="append", metavar="URL", help=what)
+    parser.add_argument("--token-file", metavar="FILE", help="file with the token for the server")
+
+
+def add_query(parser: Parser) -> None:
+    """Add the flags that narrow a list: properties, pattern, labels and mode."""
     parser.many(
         "-p", "--properties", metavar="KEY=VALUE", help="property for the lister, or several with commas between"
     )
@@ -77,12 +80,6 @@ def add_lister(parser: Parser) -> None:
         "--pattern", type=_pattern, metavar="RE", help="regular expression for the whole name, tenant/namespace/topic"
     )
     parser.add_argument("--labels", metavar="SELECTOR", help="label selector, like 'env=prod,tier in (a,b),team'")
-    add_mode(parser)
-    add_plugin_files(parser, "a lister")
-
-
-def add_mode(parser: Parser) -> None:
-    """Add `--mode`."""
     parser.add_argument(
         "--mode", choices=MODES, metavar="MODE", default=MODES[0], help="persistent (default), non-persistent or all"
     )
@@ -142,7 +139,7 @@ def servers_of(arguments: argparse.Namespace) -> Sequence[TopicServer]:
         if arguments.token_file is not None:
             raise SettingsError("--token-file: it is for --server, which is not given")
         return ()
-    if arguments.catalog is not None:
+    if getattr(arguments, "catalog", None) is not None:
         raise SettingsError("--server, --catalog: topics are in one of the two")
     if getattr(arguments, "plugin_file", None):
         raise SettingsError("--server, --plugin-file: the server has listers of its own settings")
@@ -219,7 +216,8 @@ def print_names(names: Sequence[str], form: str) -> None:
 
 def _add_list_arguments(parser: Parser) -> None:
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
-    add_lister(parser)
+    add_query(parser)
+    add_plugin_files(parser, "a lister")
     parser.add_argument("--include-system", action="store_true", help="list Pulsar's own topics as well")
     add_catalog(parser, server=True)
     add_format(parser, "text", "json")
@@ -239,7 +237,6 @@ def _run_list(arguments: argparse.Namespace) -> int:
     content: dict[str, Any] = {}
     if servers:
         found = _gathered(servers, methodcaller("listed", request))
-        refuse_unfiltered(request.pattern, is_filtered=all(answer["filtered"] for answer in found.answers))
         reads_properties = all(answer["readsProperties"] for answer in found.answers)
         warn_of_ignored_properties(request.properties, reads_properties=reads_properties)
         names: Sequence[str] = sorted({name for answer in found.answers for name in answer["topics"]})
@@ -255,12 +252,6 @@ def _run_list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def refuse_unfiltered(pattern: str | None, *, is_filtered: bool) -> None:
-    """Refuse the answer of a server that leaves the pattern to its client, which a command has not."""
-    if pattern and not is_filtered:
-        raise SettingsError("--pattern: it is longer than the server permits, or patterns are switched off there")
-
-
 def warn_of_ignored_properties(properties: Collection[str], *, reads_properties: bool) -> None:
     """Warn if the properties that a server was sent change nothing there."""
     if properties and not reads_properties:
@@ -268,16 +259,9 @@ def warn_of_ignored_properties(properties: Collection[str], *, reads_properties:
 
 
 def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: ListRequest) -> tuple[Sequence[str], str]:
-    # A server without pattern filtering answers with every topic and leaves the pattern to its client; here there is
-    # no client that would apply it.
-    if request.pattern and not settings.topics.pattern_filtering:
-        raise SettingsError("--pattern: patterns are switched off by topics.pattern_filtering = false")
     lister = lister_of(settings, plugin_files, request.properties)
     with opened(settings.topics) as catalog, TopicLister(lister, catalog, settings.topics) as at_work:
         answer = at_work.answer(request)
-        if request.pattern and not answer.filtered:
-            length = len(request.pattern)
-            raise SettingsError(f"--pattern: it has {length} characters, more than topics.pattern_max_length permits")
     return answer.topics, answer.topics_hash
 
 

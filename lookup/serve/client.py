@@ -70,7 +70,6 @@ class _List(BaseModel):
 
     topics: list[str]
     topics_hash: str
-    filtered: bool
     changed: bool
     reads_properties: bool
 

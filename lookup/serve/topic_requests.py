@@ -93,8 +93,6 @@ class TopicRequests:
         try:
             if self._topics is None:
                 raise NotSupportedError(_ABSENT)
-            if not self._topics.is_watchable:
-                raise NotSupportedError("this server watches no topic lists: topic_list_watcher is off")
             watch = Watch(queries)
             await self._topics.require_watched([*namespaces])
             return await self._topics.watchers.serve(request, watch)

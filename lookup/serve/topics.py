@@ -91,8 +91,6 @@ class ServedTopics:
         assert settings.topics is not None
         self._section, self._collect = settings.topics, settings.collect
         self._source, self._report = source, report
-        #: whether clients may watch
-        self.is_watchable = settings.topics.topic_list_watcher
         try:
             registry = load_plugins(settings.plugin_files)
         except PluginError as error:
@@ -385,12 +383,7 @@ class ServedTopics:
 
 def _printed(answer: ListAnswer, *, reads_properties: bool) -> str:
     # The names are encoded once for each list, however often it is asked for.
-    content = {
-        "topicsHash": answer.topics_hash,
-        "filtered": answer.filtered,
-        "changed": answer.changed,
-        "readsProperties": reads_properties,
-    }
+    content = {"topicsHash": answer.topics_hash, "changed": answer.changed, "readsProperties": reads_properties}
     return f'{json.dumps(content)[:-1]}, "topics": {answer.topics.json}}}'
 
 

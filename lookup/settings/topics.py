@@ -9,7 +9,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from lookup.settings.base import Positive, ShareS, Strict, Text, Truth, WholeFile, refuse
+from lookup.settings.base import Positive, ShareS, Strict, Text, WholeFile, refuse
 from lookup.settings.policy import PartSpec
 
 __all__ = ["ListingSection", "TopicsFile"]
@@ -24,18 +24,12 @@ class ListingSection(Strict):
     """How long a command waits for another process that writes to the catalog, s."""
     lister: PartSpec = PartSpec(use="default")
     """Lister that answers; Pulsar: `pulsarResourcesExtendedClassName`."""
-    pattern_filtering: Truth = True
-    """If true, patterns are applied here as well; Pulsar: `enableBrokerSideSubscriptionPatternEvaluation`."""
-    pattern_max_length: Positive = 50
-    """Length above which a pattern is left to the client; Pulsar: `subscriptionPatternMaxLength`."""
     allowed_label_keys: tuple[Text, ...] | None = None
     """Keys that labels may have; absent: any. Pulsar: `allowedCustomLabelKeys`, as PIP-451 has it."""
     max_properties: Positive = 64
     """Properties a client may send with one request."""
     max_property_length: Positive = 256
     """Characters of a key or value that a client sends."""
-    topic_list_watcher: Truth = True
-    """If true, clients may watch the list of topics; Pulsar: `enableBrokerTopicListWatcher`."""
     queue_max: Positive = 10_000
     """Changes that a watcher may have missed before it is sent the whole list in their place."""
     watchers_max: Positive = 10_000

@@ -32,11 +32,8 @@ class ServerLists:
         self._topics: dict[str, frozenset[str]] = dict.fromkeys(servers, frozenset())
         #: servers whose list is known, and is kept up to date
         self._known: set[str] = set()
-        #: by namespace the query as a server is trusted to answer it: whether a pattern fits is left to it
-        self._trusted = {query.namespace: replace(query, pattern=None) for query in watch.queries}
-        self._queries = {query.namespace: query for query in watch.queries}
-        # Servers that leave the pattern to their clients.
-        self._unfiltered: set[str] = set()
+        #: as a server is trusted to answer them: its engine may read a pattern in another way
+        self._trusted = [replace(query, pattern=None) for query in watch.queries]
         for query in watch.queries:
             # Compiled for its errors alone, before anything is asked.
             query.matcher()
@@ -61,20 +58,17 @@ class ServerLists:
         self._known.add(server)
         before, mine = self.topics, self._topics[server]
         if isinstance(message, Snapshot):
-            (self._unfiltered.discard if message.filtered else self._unfiltered.add)(server)
             # Of a namespace that does not exist a server that was made anew knows nothing yet.
             kept = frozenset(topic for topic in mine if namespace_of(topic) in message.absent)
-            after, again = self._narrowed(server, message.topics) | kept, frozenset[str]()
+            after, again = self._narrowed(message.topics) | kept, frozenset[str]()
         else:
-            added = self._narrowed(server, message.added)
+            added = self._narrowed(message.added)
             after = (mine - frozenset(message.removed)) | added
             again = added.intersection(message.removed)
         self._topics[server] = after
         now = self.topics
         return before - now | again & before, now - before | again
 
-    def _narrowed(self, server: str, topics: Sequence[str]) -> frozenset[str]:
-        """Leave the topics that the watch is about: a faulty server names topics of other namespaces."""
-        # The pattern of a server that filters is not applied again: its engine may read it in another way.
-        queries = self._queries if server in self._unfiltered else self._trusted
-        return frozenset(chain.from_iterable(query.among(topics) for query in queries.values()))
+    def _narrowed(self, topics: Sequence[str]) -> frozenset[str]:
+        # A faulty server names topics of other namespaces.
+        return frozenset(chain.from_iterable(query.among(topics) for query in self._trusted))

@@ -66,8 +66,6 @@ class Snapshot:
     topics: Sequence[str]
     #: namespaces that do not exist; their topics come when they are made
     absent: Sequence[str] = ()
-    #: whether nothing of the pattern is left to the client
-    filtered: bool = True
     #: whether the properties of the watch change anything
     reads_properties: bool = True
 
@@ -99,9 +97,9 @@ Message: TypeAlias = Snapshot | Update | Trouble
 def message_text(message: Message) -> str:
     """Write a message as one server-sent event."""
     match message:
-        case Snapshot(mark, topics, absent, filtered, reads_properties):
+        case Snapshot(mark, topics, absent, reads_properties):
             names = topics.json if isinstance(topics, TopicList) else TopicList(topics).json
-            flags = {"absent": list(absent), "filtered": filtered, "reads_properties": reads_properties}
+            flags = {"absent": list(absent), "reads_properties": reads_properties}
             # The names last: they are written once for each list, however many are sent it.
             return f'id: {mark}\nevent: snapshot\ndata: {json.dumps(flags)[:-1]}, "topics": {names}}}\n\n'
         case Update(mark, removed, added):
@@ -137,16 +135,14 @@ class WatchedTopics:
         is_driven: whether the lister decides what an event changes; else it lists as Pulsar does, and events say it.
     """
 
-    __slots__ = ("_catalog", "_lister", "_matchers", "_permitted", "_salt", "_watch", "is_driven")
+    __slots__ = ("_catalog", "_lister", "_matchers", "_queries", "_salt", "is_driven")
 
     def __init__(self, watch: Watch, catalog: Catalog, lister: TopicLister, *, is_driven: bool) -> None:
-        self._watch, self._catalog, self._lister = watch, catalog, lister
+        self._queries, self._catalog, self._lister = watch.queries, catalog, lister
         self.is_driven = is_driven
-        self._permitted = tuple(query.permitted(lister.limits) for query in watch.queries)
-        self._matchers = {query.namespace: query.matcher() for query in self._permitted}
-        # A list of another lister, or with the pattern left to the client, is none to go on from.
-        form = "driven" if is_driven else "filtered" if self._permitted == watch.queries else "unfiltered"
-        self._salt = f"{catalog.identity} {form}"
+        self._matchers = {query.namespace: query.matcher() for query in watch.queries}
+        # A list of another lister is none to go on from.
+        self._salt = f"{catalog.identity} {'driven' if is_driven else 'listed'}"
 
     @property
     def namespaces(self) -> Collection[str]:
@@ -170,24 +166,23 @@ class WatchedTopics:
         names = TopicList()
         absent: list[str] = []
         with self._catalog.reading():
-            for query in self._permitted:
+            for query in self._queries:
                 try:
                     topics = self._lister.answer(query).topics
                 except NotFoundError:
                     # Any other error, as of a lister whose own source is away, makes no list an empty one.
-                    if query.namespace in self._catalog.namespaces() or (is_first and len(self._permitted) == 1):
+                    if query.namespace in self._catalog.namespaces() or (is_first and len(self._queries) == 1):
                         raise
                     absent.append(query.namespace)
                     continue
                 names = TopicList(sorted([*names, *topics])) if names else topics
-            if is_first and len(absent) == len(self._permitted):
+            if is_first and len(absent) == len(self._queries):
                 raise NotFoundError(f"there is none of the namespaces {', '.join(absent)}")
             last = self._catalog.revision
             return Snapshot(
                 self.mark_of(self._catalog.events_since(last - 1)[0] if last else None),
                 names,
                 absent,
-                filtered=self._permitted == self._watch.queries,
                 reads_properties="properties" in self._lister.interests,
             )
 

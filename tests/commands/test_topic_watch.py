@@ -1,4 +1,4 @@
-"""`lookup topics watch`: what is told of a catalog that other processes write to, and how it ends."""
+"""`lookup topics watch`: what is told of the topics of servers, and how it ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from threading import Thread
 
 import pytest
 
-from lookup.commands import topic_watch
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.listing import topics_hash
 from tests.commands.projects import Ran, Run
@@ -45,12 +44,6 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def watch(lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Return a function that watches `public/default`, while others write to the file between its looks."""
-    return _watching(lookup, path, monkeypatch)
-
-
-@pytest.fixture
 def at_server(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start a decision server over the catalog, with a lister that looks at properties, and return its URL."""
     folder = tmp_path_factory.mktemp("served")
@@ -59,27 +52,10 @@ def at_server(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield f"http://127.0.0.1:{server.port}"
 
 
-@pytest.fixture(params=["file", "server"])
-def either(request: pytest.FixtureRequest, lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Return such a function of the file, and one of a decision server over it."""
-    if request.param == "file":
-        return _watching(lookup, path, monkeypatch, "--set", "topics.lister=indexed")
-    return _watching_server(lookup, path, request.getfixturevalue("at_server"))
-
-
-def _watching(lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch, *always: str) -> Watch:
-    def run(*words: str, between: tuple[Write, ...] = ()) -> Ran:
-        def looks(every: float, duration: float | None) -> Iterator[None]:
-            yield
-            for write in between:
-                with _opened(path) as other:
-                    write(other)
-                yield
-
-        monkeypatch.setattr(topic_watch, "wait", looks)
-        return lookup("topics", "watch", "public/default", *words, *always)
-
-    return run
+@pytest.fixture
+def watch(lookup: Run, path: Path, at_server: str) -> Watch:
+    """Return a function that watches `public/default` at the server, while others write to the file of its catalog."""
+    return _watching_server(lookup, path, at_server)
 
 
 def _watching_server(lookup: Run, path: Path, servers: str) -> Watch:
@@ -96,7 +72,7 @@ def _watching_server(lookup: Run, path: Path, servers: str) -> Watch:
         writer.start()
         try:
             until = str(_PAUSE_S * (len(between) + 1)) if between else "0"
-            return lookup("topics", "watch", "public/default", *words, "--server", servers, "--for", until)
+            return lookup("topics", "watch", "public/default", "--server", servers, "--for", until, *words)
         finally:
             writer.join()
 
@@ -119,15 +95,15 @@ def _locals(names: object) -> list[str]:
     return [name.removeprefix(HERE) for name in names]
 
 
-def test_a_watch_begins_with_the_list(either: Watch) -> None:
+def test_a_watch_begins_with_the_list(watch: Watch) -> None:
     """Every name has come, and the hash is that of the list; nothing follows where nothing happens."""
-    ran = either("--labels", "env=prod,tier", between=(lambda _: None,))
+    ran = watch("--labels", "env=prod,tier", between=(lambda _: None,))
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == f"+ {HERE}orders\n= {topics_hash([HERE + 'orders'])}, 1 topics\n"
 
 
-def test_changes_of_another_process_come_as_one_update_per_look(either: Watch) -> None:
+def test_changes_of_another_process_come_as_one_update_per_look(watch: Watch) -> None:
     """Removed before added, with the hash of the whole list; what the list does not show is not told."""
 
     def change(other: Catalog) -> None:
@@ -135,7 +111,7 @@ def test_changes_of_another_process_come_as_one_update_per_look(either: Watch) -
         other.delete(f"{HERE}orders")
         other.create(f"{HERE}orders-us-2")
 
-    ran = either("--pattern", ".*/orders.*", between=(lambda other: other.create(f"{HERE}unrelated"), change))
+    ran = watch("--pattern", ".*/orders.*", between=(lambda other: other.create(f"{HERE}unrelated"), change))
 
     eu = [f"{HERE}orders-eu-partition-{number}" for number in (0, 1)]
     after = [*eu, f"{HERE}orders-us", f"{HERE}orders-us-2"]
@@ -149,67 +125,36 @@ def test_changes_of_another_process_come_as_one_update_per_look(either: Watch) -
     ]
 
 
-def test_a_watch_by_labels_hears_of_labels(either: Watch) -> None:
+def test_a_watch_by_labels_hears_of_labels(watch: Watch) -> None:
     """A topic comes when its labels fit and goes when they no longer do."""
 
     def label(other: Catalog) -> None:
         other.set_labels(f"{HERE}audit", {"tier": "gold"})
         other.set_labels(f"{HERE}orders", {"tier": "silver"})
 
-    first, update = _told(either("--labels", "tier=gold", "--format", "json", between=(label,)))
+    first, update = _told(watch("--labels", "tier=gold", "--format", "json", between=(label,)))
 
     assert _locals(first["added"]) == ["orders"]
     assert (_locals(update["removed"]), _locals(update["added"])) == (["orders"], ["audit"])
 
 
-def test_properties_reach_the_lister(either: Watch) -> None:
+def test_properties_reach_the_lister(watch: Watch) -> None:
     """A change of properties is printed if the lister looks at them."""
     write = (lambda other: other.set_properties(f"{HERE}audit", {"team": "b"}),)
-    indexed = _told(either("-p", "team=b", "--format", "json", between=write))
+    indexed = _told(watch("-p", "team=b", "--format", "json", between=write))
 
     assert [_locals(one["added"]) for one in indexed] == [["orders"], ["audit"]]
 
 
-def test_more_changes_than_may_wait_are_told_as_the_whole_list(watch: Watch) -> None:
-    """The whole list is printed anew, which is said; nothing is lost in silence."""
-
-    def flood(other: Catalog) -> None:
-        for number in range(4):
-            other.create(f"{HERE}flood-{number}")
-        other.delete(f"{HERE}audit")
-
-    ran = watch("--set", "topics.queue_max=3", "--format", "json", between=(flood,))
-    _, resync = _told(ran)
-
-    assert (resync["kind"], resync["count"]) == ("resync", 7)
-    assert (_locals(resync["removed"]), len(_locals(resync["added"]))) == (["audit"], 4)
-
-
-def test_a_list_that_cannot_be_looked_up_again_is_warned_of_once(watch: Watch) -> None:
-    """The list stays as it was meanwhile; when the lister works again the difference is printed."""
-    ran = watch(
-        *("--plugin-file", "mine.py", "--set", "topics.lister=shown"),
-        between=(
-            lambda other: other.set_properties(f"{HERE}audit", {"shown": "yes"}),
-            lambda other: other.create(f"{HERE}broken"),
-            lambda other: other.set_properties(f"{HERE}orders", {"shown": "yes"}),
-            lambda other: other.delete(f"{HERE}broken"),
-        ),
-    )
-
-    assert (ran.code, ran.err.count("warning: "), "there is a broken topic" in ran.err) == (0, 1, True)
-    assert [line for line in ran.out.splitlines() if line[0] != "="] == [f"+ {HERE}audit", f"+ {HERE}orders"]
-
-
-def test_a_namespace_that_is_deleted_leaves_an_empty_list(either: Watch) -> None:
-    """What is created in it later is added; also if a lister decides, here or in a server."""
+def test_a_namespace_that_is_deleted_leaves_an_empty_list(watch: Watch) -> None:
+    """What is created in it later is added; also if a lister decides."""
 
     def again(other: Catalog) -> None:
         other.create_namespace("public/default")
         other.create(f"{HERE}new")
 
     between = (lambda other: other.delete_namespace("public/default", force=True), lambda _: None, again)
-    ran = either("--format", "json", between=between)
+    ran = watch("--format", "json", between=between)
     first, gone, new = map(json.loads, ran.out.splitlines())
 
     assert (gone["removed"], gone["count"], gone["hash"]) == (first["added"], 0, topics_hash(()))
@@ -219,13 +164,10 @@ def test_a_namespace_that_is_deleted_leaves_an_empty_list(either: Watch) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--every 0", "--every: "),
         ("--for -1", "--for: "),
-        ("--set topics.topic_list_watcher=false", "topics.topic_list_watcher = false"),
-        ("--set topics.pattern_filtering=false", "pattern_filtering is off"),
         ("--pattern a --labels env", "--pattern, --labels: "),
-        (f"--pattern {'a' * 51}", "pattern_max_length, 50"),
-        ("--set topics.max_properties=1 -p a=b,c=d", "2 properties were sent"),
+        (f"--pattern {'a' * 1001}", "1,001 characters, at most 1,000"),
+        ("-p " + ",".join(f"k{number}=v" for number in range(65)), "65 properties were sent"),
     ],
 )
 def test_a_mistake_is_a_sentence_and_exit_code_2(watch: Watch, words: str, said: str) -> None:
@@ -237,18 +179,10 @@ def test_a_mistake_is_a_sentence_and_exit_code_2(watch: Watch, words: str, said:
     assert said in ran.err
 
 
-def test_a_watch_ends_after_its_time(lookup: Run, path: Path) -> None:
-    """It looks at once, and a last time at the end."""
-    ran = lookup("topics", "watch", "public/default", "--pattern", ".*/audit", "--every", "0.1", "--for", "0.3")
-
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.splitlines()[0] == f"+ {HERE}audit"
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
-def test_a_watch_follows_other_processes_until_it_is_interrupted(path: Path, number: signal.Signals) -> None:
-    """Changes of another process are printed while both run; Ctrl-C ends with 130, in silence."""
-    words = ("topics", "watch", "public/default", "--every", "0.05", "--format", "json")
+def test_a_watch_goes_on_until_it_is_interrupted(path: Path, at_server: str, number: signal.Signals) -> None:
+    """Changes are printed while it runs; Ctrl-C ends with 130, in silence."""
+    words = ("topics", "watch", "public/default", "--server", at_server, "--format", "json")
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", HEEDING, *words], stdout=pipe, stderr=pipe, text=True) as watching:
         assert watching.stdout is not None

@@ -180,10 +180,10 @@ _ASKING = (
         http_answer('{"error": "what is a teapot"}', status=418),
         http_answer("<html></html>"),
         *map(http_answer, ("", "null", "[]", '"x"', "[" * 200_000, '{"env": 1, "tier": ["a", 2]}', '{"a": "\\ud800"}')),
-        http_answer('{"topics": [1], "topicsHash": "x", "filtered": true, "changed": true, "readsProperties": true}'),
-        http_answer('{"topics": ["persistent://public/default/a"], "filtered": true}'),
-        http_answer('{"topics": [], "topicsHash": "1", "filtered": true, "changed": true, "readsProperties": true}'),
-        http_answer('{"topics": [], "topicsHash": "1", "filtered": true, "changed": false, "readsProperties": true}'),
+        http_answer('{"topics": [1], "topicsHash": "x", "changed": true, "readsProperties": true}'),
+        http_answer('{"topics": ["persistent://public/default/a"], "changed": true}'),
+        http_answer('{"topics": [], "topicsHash": "1", "changed": true, "readsProperties": true}'),
+        http_answer('{"topics": [], "topicsHash": "1", "changed": false, "readsProperties": true}'),
     ],
 )
 def test_answer_of_another_server_is_a_sentence(lookup: Run, answer: bytes) -> None:

@@ -106,7 +106,7 @@ name = "by-rack"
 scorers = [{ use = "property-match", key = "rack" }]
 selector = "weighted-random"
 """
-_TOPICS = "[topics]\nlister = 'indexed'\npattern_max_length = 50\nqueue_max = 100\nallowed_label_keys = ['a']\n"
+_TOPICS = "[topics]\nlister = 'indexed'\nqueue_max = 100\nallowed_label_keys = ['a']\n"
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,11 @@ def test_a_file_is_read_with_its_paths(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[topics]\npattern_max_lenght = 1", "did you mean 'pattern_max_length'?"),
+        ("[topics]\nwatchers_maks = 1", "did you mean 'watchers_max'?"),
         ('[topics]\nwatchers_max = "many"', "topics.watchers_max: "),
-        ("[topics]\npattern_max_length = 0", "topics.pattern_max_length: "),
+        ("[topics]\nqueue_max = 0", "topics.queue_max: "),
         ("[topics]\nlock_timeout_s = -1", "topics.lock_timeout_s: "),
         ("[topics]\nlock_timeout_s = 1e-9", "topics.lock_timeout_s: should be 0 or"),
-        ('[topics]\npattern_filtering = "no"', "topics.pattern_filtering: "),
         ("[topics]\nlister = 7", "topics.lister: "),
         ('[topics]\nlister = { use = "indexed", weight = 1 }', "topics.lister.weight: "),
         ('[topics]\nallowed_label_keys = [""]', "topics.allowed_label_keys[0]: "),

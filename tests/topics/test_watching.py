@@ -11,7 +11,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from lookup.errors import ArgumentError, NotFoundError
 from lookup.model.catalog import Equals
-from lookup.settings import ListingSection
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.listing import TopicLister, TopicQuery
 from lookup.topics.watching import (
@@ -142,15 +141,13 @@ def test_the_first_mark_is_that_of_an_empty_catalog() -> None:
 
 
 def test_a_mark_is_of_one_catalog_and_one_form_of_its_lists() -> None:
-    """Not of a catalog that was made anew with the same last event, of a lister's list, or of an unfiltered one."""
+    """Not of a catalog that was made anew with the same last event, or of a lister's list."""
     catalog, anew = catalog_of(), catalog_of()
     mark = _watched(_WATCHES[0], catalog).listed().mark
-    unfiltered = TopicLister(Default(), catalog, ListingSection(pattern_filtering=False))
 
     assert anew.revision == catalog.revision
     assert _watched(_WATCHES[0], catalog).since(mark) == Update(mark, [], [])
     assert _watched(_WATCHES[0], anew).since(mark) is None
-    assert WatchedTopics(_WATCHES[0], catalog, unfiltered, is_driven=False).since(mark) is None
     assert _watched(_WATCHES[0], catalog, is_driven=True).listed().mark != mark
     assert _watched(_WATCHES[0], catalog).since("9" * 5_000 + "-1") is None
 
@@ -187,7 +184,7 @@ def test_a_lister_is_asked_again_on_the_events_it_names() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Snapshot("3-a", [name_of("a"), name_of("é")], ["t/n"], filtered=False, reads_properties=False),
+        Snapshot("3-a", [name_of("a"), name_of("é")], ["t/n"], reads_properties=False),
         Snapshot("0-0", [], []),
         Update("4-b", [name_of("a")], [name_of("a\u2028")]),
         Trouble("a sentence\nin two lines"),

@@ -21,7 +21,7 @@ from lookup.model.quoting import shown
 from lookup.topics.catalog.naming import without_partition, without_scheme
 
 __all__ = [
-    "TopicList", "TopicsPattern", "differences", "is_among", "pattern_length", "topics_hash", "without_pattern_scheme",
+    "TopicList", "TopicsPattern", "differences", "is_among", "topics_hash", "without_pattern_scheme",
 ]  # fmt: skip
 
 _ALL = ".*"
@@ -32,6 +32,8 @@ _SEPARATOR = "://"
 _DOMAINS = ("non-persistent", "persistent")
 #: Bytes that one compiled pattern may take; fifty characters need a hundredth of it.
 _MEMORY = 1 << 23
+#: Characters of a pattern; Pulsar's brokers apply those of 50 at most, and clients longer ones.
+_MOST_CHARACTERS = 1_000
 #: Names of a long list that are worked on at a time.
 _PART = 2_000
 #: What Java has and a match in linear time has not.
@@ -158,7 +160,7 @@ class TopicsPattern:
         text: the pattern as a client sends it, with or without `persistent://` and `^` before it.
 
     Raises:
-        PatternError: for another scheme, or naming the construct that cannot be compiled.
+        PatternError: for another scheme, its length, or naming the construct that cannot be compiled.
         SettingsError: if google-re2 is not installed.
 
     Example:
@@ -169,6 +171,8 @@ class TopicsPattern:
     __slots__ = ("_beginning", "_compiled", "bare", "text")
 
     def __init__(self, text: str) -> None:
+        if len(text) > _MOST_CHARACTERS:
+            raise PatternError(f"a pattern has {len(text):,} characters, at most {_MOST_CHARACTERS:,} are permitted")
         self.text = text
         #: without its scheme, as it is compiled
         self.bare = without_pattern_scheme(text)
@@ -195,11 +199,6 @@ class TopicsPattern:
         return [topic for topic in topics if self.matches(topic)]
 
 
-def pattern_length(text: str) -> int:
-    """Return the length of a pattern as its limit counts it, in UTF-16 code units as Java does."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def without_pattern_scheme(text: str) -> str:
     """Return a pattern without its scheme, or raise PatternError if there is no such scheme. A `^` before it stays."""
     before, separator, rest = text.partition(_SEPARATOR)
@@ -214,7 +213,7 @@ def without_pattern_scheme(text: str) -> str:
     )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def _compiled(bare: str) -> Any:
     engine = _extra("re2", "a topics pattern")
     options = engine.Options()

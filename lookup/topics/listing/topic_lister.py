@@ -50,8 +50,6 @@ class ListAnswer:
     topics: TopicList
     #: of the whole list, also if it is left out
     topics_hash: str
-    #: whether the client's pattern and selector were applied
-    filtered: bool
     #: false only if the request held exactly this hash
     changed: bool
 
@@ -116,7 +114,7 @@ class TopicLister:
         """
         schemes_of(request.mode)
         _check_properties(request.properties, self.limits)
-        query = request.plain().permitted(self.limits)
+        query = request.plain()
         # An empty pattern is one that no name matches; only a request without any lists everything.
         if query.pattern is not None:
             TopicsPattern(query.pattern)
@@ -128,12 +126,7 @@ class TopicLister:
             topics = query.narrow(names)
             self._lists.put(query, (names, topics), len(topics) + _NAMES_OF_A_QUERY, room=_KEPT_NAMES)
         is_known = isinstance(request, ListRequest) and request.topics_hash == topics.topics_hash
-        return ListAnswer(
-            topics=_NO_TOPICS if is_known else topics,
-            topics_hash=topics.topics_hash,
-            filtered=query.pattern is not None if request.pattern is not None else bool(request.selector),
-            changed=not is_known,
-        )
+        return ListAnswer(_NO_TOPICS if is_known else topics, topics.topics_hash, changed=not is_known)
 
     def _looked_up(self, query: TopicQuery) -> Sequence[str]:
         """Have the lister look up a query, and apply its selector; return the names, sorted, each once."""

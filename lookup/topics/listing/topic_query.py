@@ -10,14 +10,13 @@ Source: PIP-145, PIP-451, PIP-452; `docs/pulsar/protocol.md`; lists are without 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
 from lookup.model.catalog import Mode, Selector, selects
-from lookup.settings import ListingSection
 from lookup.topics.catalog.naming import is_system_topic, prefixes_of, without_system_topics
-from lookup.topics.listing.topic_list import TopicList, TopicsPattern, pattern_length
+from lookup.topics.listing.topic_list import TopicList, TopicsPattern
 
 __all__ = ["Matcher", "TopicQuery"]
 
@@ -66,16 +65,6 @@ class TopicQuery:
     def looked_up(self) -> TopicQuery:
         """Return the query that must be looked up for this one, equal for all that differ by what `narrow` does."""
         return TopicQuery(self.namespace, self.mode, None, self.selector, self.properties, include_system=True)
-
-    def permitted(self, limits: ListingSection) -> TopicQuery:
-        """Return the query without its pattern if a server with these limits leaves that to its client, as Pulsar does.
-
-        Patterns may be off, or this one too long. It is no mistake: the client filters the whole list by itself.
-        """
-        pattern = self.pattern
-        if pattern is None or (limits.pattern_filtering and pattern_length(pattern) <= limits.pattern_max_length):
-            return self
-        return replace(self, pattern=None)
 
     def narrow(self, names: Sequence[str]) -> TopicList:
         """Return the names of the query's mode and pattern.

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from lookup.errors import PatternError
 from lookup.topics.listing import TopicsPattern, topics_hash
-from lookup.topics.listing.topic_list import pattern_length
 
 _NAMES = [
     f"{domain}://public/default/{local}"
@@ -79,12 +78,6 @@ def test_a_pattern_that_explodes_elsewhere_ends() -> None:
     pattern, name = TopicsPattern("public/default/(a+)+b"), f"persistent://public/default/{'a' * 5_000}"
 
     assert not pattern.matches(name)
-
-
-def test_length_counts_as_java_counts() -> None:
-    """A character beyond U+FFFF counts twice, the scheme counts."""
-    assert pattern_length("persistent://a") == 14
-    assert pattern_length("\U00010437") == 2
 
 
 @given(st.text("ab/.", min_size=1, max_size=8))
