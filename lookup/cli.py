@@ -64,7 +64,6 @@ SUMMARIES = {
     "topics list": "list the topics of a namespace, by pattern, properties and labels",
     "topics create": "add a topic to the catalog",
     "topics delete": "delete a topic from the catalog",
-    "topics namespaces delete": "delete a namespace from the catalog",
     "topics labels set": "add labels to a topic, and replace those with the same keys",
     "topics labels get": "print the labels of a topic",
     "topics labels remove": "remove some or all labels of a topic",
@@ -80,7 +79,6 @@ _GROUPS = {
     "plugins": "list installed policy parts, listers, log readers and metrics",
     "config": "print and check settings",
     "topics": "list, label and watch the topics of a catalog",
-    "topics namespaces": "delete namespaces of a catalog",
     "topics labels": "set, print and query labels of topics",
     "topics properties": "set, print and remove properties of topics",
 }

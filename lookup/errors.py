@@ -9,7 +9,6 @@
     │   └── LimitError           a request is larger than a server accepts
     ├── ArgumentError            an operation was given a value it cannot work with
     ├── StateError               an operation does not fit the state things are in
-    │   └── ConflictError        the current state forbids an operation, until someone changes it
     ├── NotFoundError            what an operation asks for is not there
     ├── NotSupportedError        a server cannot do what it is asked for, and nothing less will do
     └── PolicyError              a part of a policy failed while deciding
@@ -25,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
-    "Argument", "ArgumentError", "ConflictError", "ContractError", "InputError", "InvalidNameError", "LimitError",
+    "Argument", "ArgumentError", "ContractError", "InputError", "InvalidNameError", "LimitError",
     "NotFoundError", "NotSupportedError", "PatternError", "PluginError", "PolicyError", "PulsarLookupError",
     "ReadsError", "Sentence", "SettingsError", "StateError",
 ]  # fmt: skip
@@ -117,10 +116,6 @@ class ArgumentError(PulsarLookupError):
 
 class StateError(PulsarLookupError):
     """An operation does not fit the state things are in; Pulsar's illegal state."""
-
-
-class ConflictError(StateError):
-    """The current state forbids an operation, and will until someone changes it."""
 
 
 class NotFoundError(PulsarLookupError):

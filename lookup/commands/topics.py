@@ -1,4 +1,4 @@
-"""Carry out `lookup topics list`, `create`, `delete` and `namespaces delete`: topics of a catalog and namespaces.
+"""Carry out `lookup topics list`, `create` and `delete`: topics of a catalog.
 
 Flags, settings, catalog and lister are shared with the other commands about topics.
 """
@@ -34,14 +34,14 @@ from lookup.serve.client import Gathered, TopicServer, gathered
 from lookup.settings import ListingSection, TopicsFile, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import MODES, checked_namespace, namespace_of
-from lookup.topics.catalog.operations import CatalogOperation, DeleteNamespace, GetPairs, apply
+from lookup.topics.catalog.operations import CatalogOperation, GetPairs, apply
 from lookup.topics.catalog.pairs import parse_each
 from lookup.topics.listing import ListRequest, TopicLister, topics_hash
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 
 __all__ = [
-    "COMMANDS", "CREATE", "DELETE", "DELETE_NAMESPACE", "add_catalog", "add_query", "add_servers", "applied",
+    "COMMANDS", "CREATE", "DELETE", "add_catalog", "add_query", "add_servers", "applied",
     "labels_of", "lister_of", "on_a_line", "pairs_of", "servers_of", "settings_of", "topic",
     "warn_of_ignored_properties",
 ]  # fmt: skip
@@ -313,19 +313,6 @@ def _run_delete(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_delete_namespace_arguments(parser: Parser) -> None:
-    parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
-    parser.add_argument("--force", action="store_true", help="also delete its topics")
-    add_catalog(parser, server=True)
-
-
-def _run_delete_namespace(arguments: argparse.Namespace) -> int:
-    operation = DeleteNamespace(checked_namespace(arguments.namespace), arguments.force)
-    applied(arguments, operation)
-    note(f"deleted namespace {operation.namespace}")
-    return 0
-
-
 LIST = Command(
     name="topics list",
     examples=(
@@ -353,11 +340,5 @@ DELETE = Command(
     add_arguments=_add_delete_arguments,
     run=_run_delete,
 )
-DELETE_NAMESPACE = Command(
-    name="topics namespaces delete",
-    examples=(("lookup topics namespaces delete acme/eu --force", "the namespace with all its topics"),),
-    add_arguments=_add_delete_namespace_arguments,
-    run=_run_delete_namespace,
-)
 #: In the order of the help.
-COMMANDS = (LIST, CREATE, DELETE, DELETE_NAMESPACE)
+COMMANDS = (LIST, CREATE, DELETE)

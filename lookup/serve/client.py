@@ -25,7 +25,6 @@ from pydantic.alias_generators import to_camel
 from lookup.collect.answers import whole_body
 from lookup.errors import (
     ArgumentError,
-    ConflictError,
     InputError,
     NotFoundError,
     NotSupportedError,
@@ -36,9 +35,8 @@ from lookup.errors import (
 from lookup.model.documents import secret_in
 from lookup.model.names import url_problem
 from lookup.model.quoting import printable, shown
-from lookup.topics.catalog.operations import CatalogOperation, GetPairs, RemovePairs
+from lookup.topics.catalog.operations import CatalogOperation, GetPairs, SetPairs
 from lookup.topics.listing import ListRequest, topics_hash
-from lookup.topics.listing.rest import FORMS, print_call
 from lookup.topics.watching import Message, Trouble, Watch, message_in
 
 __all__ = ["Gathered", "TopicServer", "Watching", "gathered"]
@@ -55,7 +53,6 @@ _ERRORS: Mapping[int, type[PulsarLookupError]] = {
     400: ArgumentError,
     401: InputError,
     404: NotFoundError,
-    409: ConflictError,
     413: ArgumentError,
     500: PolicyError,
     501: NotSupportedError,
@@ -139,17 +136,13 @@ class TopicServer:
 
     def apply(self, operation: CatalogOperation) -> Mapping[str, str] | None:
         """Apply an operation; return the labels or properties that it asks for, None if it asks for none."""
-        operations = [operation]
-        if isinstance(operation, RemovePairs) and not FORMS[operation.kind].removes_many:
-            # One request has room for one key.
-            keys = operation.keys
-            if operation.everything:
-                keys = tuple(self.apply(GetPairs(operation.kind, operation.topic)) or ())
-            operations = [RemovePairs(operation.kind, operation.topic, (key,)) for key in keys]
+        body: dict[str, Any] = {"kind": operation.kind, "topic": operation.topic}
+        if isinstance(operation, SetPairs):
+            body["set"] = dict(operation.pairs)
+        elif not isinstance(operation, GetPairs):
+            body |= {"removeAll": True} if operation.everything else {"remove": operation.keys}
         form = _PAIRS if isinstance(operation, GetPairs) else None
-        pairs: Mapping[str, str] | None = None
-        for call in map(print_call, operations):
-            pairs = self._ask(call.method, call.target, call.body, form)
+        pairs: Mapping[str, str] | None = self._ask("POST", "/pairs", json.dumps(body), form)
         return pairs
 
     def watch(self, watch: Watch, mark: str = "") -> Iterator[tuple[str, Message | None]]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from lookup.errors import ArgumentError, InputError, InvalidNameError, LimitError
 from lookup.logs.columns import check_row
-from lookup.model import LookupOptions, LookupRequest
+from lookup.model import LookupOptions, LookupRequest, TopicName
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.catalog import Mode
 from lookup.model.documents import NestingError, flag, json_value, mapping, text, texts, whole_number
@@ -23,12 +23,14 @@ from lookup.model.request import request_of
 from lookup.model.time import FIRST_US, LAST_US
 from lookup.settings.serving import ServingSection
 from lookup.topics.catalog.naming import checked_namespace, schemes_of
+from lookup.topics.catalog.operations import LABELS, PROPERTIES, CatalogOperation, GetPairs, RemovePairs, SetPairs
+from lookup.topics.catalog.pairs import PairKind
 from lookup.topics.listing import ListRequest
 from lookup.topics.listing.selectors import parse
 
 __all__ = [
-    "PROTOCOL", "DecideMessage", "RecordMessage", "body_of", "decide_message", "list_message", "record_message",
-    "recorded_client", "recorded_properties",
+    "PROTOCOL", "DecideMessage", "RecordMessage", "body_of", "decide_message", "list_message", "pairs_message",
+    "record_message", "recorded_client", "recorded_properties",
 ]  # fmt: skip
 
 #: Version of the protocol that this server speaks.
@@ -37,6 +39,8 @@ PROTOCOL = 1
 _MOST_CANDIDATES = 10_000
 _MOST_LOOKUPS = 1000
 _LONGEST_VIEW_ID = 200
+#: Fields of a request about labels or properties that change them; without any they are read.
+_CHANGES = ("set", "remove", "removeAll")
 #: What is recorded in the place of a masked value.
 _MASK = "masked"
 
@@ -206,6 +210,32 @@ def list_message(body: Mapping[str, Any]) -> ListRequest:
         )
     except (ArgumentError, InvalidNameError) as error:
         raise InputError(str(error)) from None
+
+
+def pairs_message(body: Mapping[str, Any]) -> CatalogOperation:
+    """Read an operation on the labels or properties of a topic, or raise InputError likewise."""
+    strange = sorted(body.keys() - {"topic", "kind", *_CHANGES})
+    if strange:
+        # A misspelt change would be a question.
+        raise InputError(f"{shown(strange[0])} is not a field; topic, kind, {', '.join(_CHANGES)} are")
+    kind, changes = _named(body, "kind"), [name for name in _CHANGES if body.get(name)]
+    if kind not in (LABELS, PROPERTIES):
+        raise InputError(f"kind is {shown(kind)}, not {LABELS} or {PROPERTIES}")
+    if len(changes) > 1:
+        raise InputError(f"{' and '.join(changes)}: one at a time")
+    try:
+        topic = str(TopicName.parse(_named(body, "topic")))
+    except InvalidNameError as error:
+        raise InputError(str(error)) from None
+    pairs_kind = cast(PairKind, kind)
+    if body.get("set") is not None:
+        return SetPairs(pairs_kind, topic, texts(body["set"], "set"))
+    keys, everything = body.get("remove"), flag(body.get("removeAll") or False, "removeAll")
+    if keys is None and not everything:
+        return GetPairs(pairs_kind, topic)
+    if not isinstance(keys or [], list):
+        raise InputError(f"remove is {shown(keys)}, not a list of keys")
+    return RemovePairs(pairs_kind, topic, tuple(text(key, "remove") for key in keys or ()), everything)
 
 
 def recorded_properties(properties: Mapping[str, str], masked: Collection[str]) -> dict[str, str]:

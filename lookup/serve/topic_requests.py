@@ -1,9 +1,9 @@
-"""Answer requests about topics over HTTP: lists for brokers and commands, labels and properties in the PIPs' forms.
+"""Answer requests about topics over HTTP: lists for brokers and commands, labels and properties.
 
 POST    /list                        a list, with properties, pattern and selector: `docs/bridge-protocol.md`
 GET     /labels/TENANT/NAMESPACE     every key of a label with its values
 GET     /watch?namespace=...         a list and what changes in it, as server-sent events: `docs/watches.md`
-*       /admin/v2/...                `lookup.topics.listing.rest`
+POST    /pairs                       labels or properties of a topic: read, added, removed
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from aiohttp import web
 
 from lookup.errors import (
     ArgumentError,
-    ConflictError,
     InputError,
     InvalidNameError,
     LimitError,
@@ -24,11 +23,10 @@ from lookup.errors import (
     StateError,
 )
 from lookup.model.quoting import shown
-from lookup.serve.connections import read_body
-from lookup.serve.messages import body_of, list_message
+from lookup.serve.connections import problem, read_body
+from lookup.serve.messages import body_of, list_message, pairs_message
 from lookup.serve.topics import ServedTopics
 from lookup.topics.catalog.naming import checked_namespace
-from lookup.topics.listing.rest import parse_call
 from lookup.topics.watching import Watch
 
 __all__ = ["TopicRequests"]
@@ -53,22 +51,22 @@ class TopicRequests:
             web.get("/labels/{tenant}/{namespace}", self._labels),
             # HEAD would be a watch as well, without the form of HTTP for what is sent.
             web.get("/watch", self._watch, allow_head=False),
-            web.route("*", "/admin/v2/{path:.*}", self._admin),
+            web.post("/pairs", self._pairs),
         ]
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
         if self._topics is None:
-            return _problem(404, _ABSENT)
+            return problem(404, _ABSENT)
         listing = list_message(body_of(await read_body(request, _MOST_BYTES)))
         return await _answered(self._topics.listed(listing))
 
     async def _labels(self, request: web.Request) -> web.StreamResponse:
         if self._topics is None:
-            return _problem(404, _ABSENT)
+            return problem(404, _ABSENT)
         try:
             namespace = checked_namespace(f"{request.match_info['tenant']}/{request.match_info['namespace']}")
         except PulsarLookupError as error:
-            return _problem(400, str(error))
+            return problem(400, str(error))
         return await _answered(self._topics.labels_in(namespace))
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
@@ -97,16 +95,12 @@ class TopicRequests:
             await self._topics.require_watched([*namespaces])
             return await self._topics.watchers.serve(request, watch)
         except PulsarLookupError as error:
-            return _problem(_status(error), str(error))
+            return problem(_status(error), str(error))
 
-    async def _admin(self, request: web.Request) -> web.StreamResponse:
+    async def _pairs(self, request: web.Request) -> web.StreamResponse:
         if self._topics is None:
-            return _problem(404, _ABSENT)
-        body = (await read_body(request, _MOST_BYTES)).decode(errors="replace")
-        try:
-            operation = parse_call(request.method, request.raw_path, body)
-        except PulsarLookupError as error:
-            return _problem(400, str(error))
+            return problem(404, _ABSENT)
+        operation = pairs_message(body_of(await read_body(request, _MOST_BYTES)))
         return await _answered(self._topics.carried_out(operation))
 
 
@@ -115,7 +109,7 @@ async def _answered(work: Awaitable[str | None]) -> web.StreamResponse:
     try:
         text = await work
     except PulsarLookupError as error:
-        return _problem(_status(error), str(error))
+        return problem(_status(error), str(error))
     if text is None:
         return web.Response(status=204)
     return web.Response(text=text, content_type="application/json")
@@ -129,17 +123,9 @@ def _status(error: PulsarLookupError) -> int:
             return 400
         case NotFoundError():
             return 404
-        case ConflictError():
-            return 409
         case NotSupportedError():
             return 501
         case StateError() | InputError():  # topics that are not known, and a catalog that cannot be written
             return 503
         case _:
             return 500
-
-
-def _problem(status: int, sentence: str) -> web.Response:
-    # Pulsar's own clients of the admin API read `reason`.
-    headers = {"Retry-After": "1"} if status == 503 else None
-    return web.json_response({"error": sentence, "reason": sentence}, status=status, headers=headers)

@@ -30,24 +30,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
-from lookup.errors import (
-    ArgumentError,
-    ConflictError,
-    InputError,
-    NotFoundError,
-    PluginError,
-    SettingsError,
-    StateError,
-)
+from lookup.errors import InputError, NotFoundError, PluginError, SettingsError, StateError
 from lookup.model.quoting import shown
 from lookup.serve.watching import Watchers
 from lookup.settings import CollectSection, ServingFile
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import namespace_of
-from lookup.topics.catalog.operations import CatalogOperation, DeleteNamespace, GetPairs, apply
+from lookup.topics.catalog.operations import CatalogOperation, GetPairs, apply
 from lookup.topics.listing import ListAnswer, ListRequest, TopicLister, TopicQuery
 from lookup.topics.listing.listers import interests_of
-from lookup.topics.listing.rest import ListTopics, Operation, print_map
 from lookup.topics.mirroring import is_mirrored, make_anew, mirror
 
 if TYPE_CHECKING:
@@ -172,24 +163,15 @@ class ServedTopics:
             lambda: _printed(self._answered(request), reads_properties="properties" in self._lister.interests)
         )
 
-    async def carried_out(self, operation: Operation) -> str | None:
-        """Carry out a request of the admin API; return the body of its answer, None if that has none.
+    async def carried_out(self, operation: CatalogOperation) -> str | None:
+        """Carry out an operation on labels or properties; return the body of its answer, None if that has none.
 
         Raises:
-            NotFoundError: for a namespace or topic that does not exist.
-            ArgumentError: for pairs that are not allowed, and for a bundle.
-            ConflictError: for a namespace to delete that has topics, or that the cluster has.
+            NotFoundError: for a topic that does not exist.
+            ArgumentError: for pairs that are not allowed.
             PulsarLookupError: as `listed` does.
         """
-        if isinstance(operation, ListTopics):
-            if operation.bundle is not None:
-                raise ArgumentError("topics are not listed by bundle here; leave it out")
-            await self._require_look(operation.namespace)
-            return (await self._ask(self._answered, operation)).topics.json
         run = self._ask if isinstance(operation, GetPairs) else self._write
-        if isinstance(operation, DeleteNamespace):
-            await self._require_gone(operation.namespace)
-            return await run(self._carry_out, operation)
         try:
             return await run(self._carry_out, operation)
         except NotFoundError:
@@ -233,7 +215,7 @@ class ServedTopics:
     def _carry_out(self, operation: CatalogOperation) -> str | None:
         self._catalog.refresh()
         pairs = apply(operation, self._catalog)
-        return None if pairs is None else print_map(pairs)
+        return None if pairs is None else json.dumps(dict(sorted(pairs.items())), ensure_ascii=False)
 
     # The cluster
 
@@ -315,16 +297,6 @@ class ServedTopics:
         looked = self._looked.get(namespace)
         if looked is None or time.monotonic() - looked > self._collect.topics_stale_s:
             await self._look(namespace)
-
-    async def _require_gone(self, namespace: str) -> None:
-        """Refuse to delete a namespace that the cluster has: it would come back, without labels and properties."""
-        if self._source is None:
-            return
-        try:
-            await self._look_from_now(namespace)
-        except NotFoundError:
-            return
-        raise ConflictError(f"the cluster has the namespace {namespace}; it is deleted there, and then here as well")
 
     async def _look_from_now(self, namespace: str) -> None:
         """Look at a namespace, not believing a look that began before; errors as of `_look`."""

@@ -11,13 +11,12 @@ those above them:
                 namespace   the topics of one namespace in memory, indexed by label and by property
                 naming      schemes, namespaces, partitions, system topics
                 pairs       labels and properties: limits, and `k1=v1,k2=v2`
-                operations  operations on labels, properties and namespaces as values, and what a catalog does for each
+                operations  operations on labels and properties as values, and what a catalog does for each
     listing     topic_query     a query of the topics of a namespace, and the one way to narrow names: begin here
                 topic_lister    requests for topics, answered through a lister
                 listers     a lister's interests and its failures
                 topic_list  patterns (RE2), lists of names and their hashes (CRC32C)
                 selectors   `env=prod,tier in (a,b),team`
-                rest        the admin API's requests as values
 
     `mirroring.py` gives a catalog the topics that a cluster has
     `watching.py` watches, their messages, and the changes that events make

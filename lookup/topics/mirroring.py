@@ -31,7 +31,7 @@ def mirror(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> 
         before = _known(catalog, namespace)
         if topics is None:
             if before is not None:
-                catalog.delete_namespace(namespace, force=True)
+                catalog.delete_namespace(namespace)
             return
         removed, added = differences(before or (), topics)
         catalog.create_namespace(namespace)

@@ -153,7 +153,7 @@ def test_a_namespace_that_is_deleted_leaves_an_empty_list(watch: Watch) -> None:
         other.create_namespace("public/default")
         other.create(f"{HERE}new")
 
-    between = (lambda other: other.delete_namespace("public/default", force=True), lambda _: None, again)
+    between = (lambda other: other.delete_namespace("public/default"), lambda _: None, again)
     ran = watch("--format", "json", between=between)
     first, gone, new = map(json.loads, ran.out.splitlines())
 

@@ -55,13 +55,6 @@ properties get orders {}
 labels get persistent://acme/eu/bills/of/us {}
 properties get persistent://acme/eu/bills/of/us {}
 list acme/eu {}
-namespaces delete acme/eu {}
-namespaces delete acme {}
-namespaces delete acme/us {}
-list acme/eu {}
-namespaces delete acme/eu --force {}
-namespaces delete acme/eu --force {}
-list acme/eu {}
 labels list acme/eu {}
 """.strip().splitlines()
 
@@ -116,10 +109,6 @@ def test_server_answers_as_the_file_does(lookup: Run, catalog: Path, server: Ser
     for words, (here, there) in zip(COMMANDS, answers, strict=True):
         assert there == here, words
     assert {here.code for here, _ in answers} == {0, 2}
-    # Without --force a namespace stays.
-    refused, listed = (answers[COMMANDS.index("namespaces delete acme/us {}") + step][0] for step in (-2, 1))
-    assert "namespace acme/eu is not empty" in refused.err
-    assert listed.out == "persistent://acme/eu/bills/of/us\n"
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from lookup.errors import ConflictError, StateError
+from lookup.errors import StateError
 from lookup.serve.topics import ServedTopics
 from lookup.settings import ServingFile
+from lookup.topics.catalog.operations import LABELS, GetPairs, SetPairs
 from lookup.topics.listing import ListRequest
-from lookup.topics.listing.rest import LABELS, DeleteNamespace, GetPairs, SetPairs
 from tests.processes import PATIENCE_S
 
 Serve = Callable[[Callable[[ServedTopics], Coroutine[Any, Any, None]]], None]
@@ -158,27 +158,5 @@ def test_older_answer_does_not_undo_a_newer_one(serve: Serve, cluster: Cluster) 
         await older
         assert await given is None
         assert await served.carried_out(GetPairs(LABELS, f"{HERE}new")) == '{"env": "prod"}'
-
-    serve(test)
-
-
-def test_namespace_is_deleted_by_what_holds_now(serve: Serve, cluster: Cluster) -> None:
-    """A look that began while the cluster still had the namespace does not answer a request that came later."""
-
-    async def test(served: ServedTopics) -> None:
-        await listed_long_ago(served)
-        with cluster.holding() as only_these:
-            older = await waiting(served, NS, served.listed(ListRequest(NS)))
-            await seen(lambda: cluster.asked)
-            only_these()
-            names = cluster.topics_of.pop(NS)
-            deleted = await waiting(served, NS, served.carried_out(DeleteNamespace(NS, force=True)), 2)
-        assert await deleted is None
-        # It is answered before the namespace is deleted, or refused after that.
-        await asyncio.gather(older, return_exceptions=True)
-
-        cluster.topics_of[NS] = names
-        with pytest.raises(ConflictError, match="the cluster has the namespace"):
-            await served.carried_out(DeleteNamespace(NS, force=True))
 
     serve(test)

@@ -101,18 +101,18 @@ def locals_of(names: list[str]) -> str:
     return " ".join(name.removeprefix(HERE) for name in names)
 
 
-def admin(server: Server, method: str, path: str, body: Any = None) -> Any:
-    """Return what the admin API answers, its status if that is all."""
-    status, answer = server.ask(method, f"/admin/v2/{path}", body)
-    return status if status == 204 else answer if status == 200 else (status, answer["reason"])
+def pairs(server: Server, kind: str, local: str, **change: object) -> Any:
+    """Read or change labels or properties; return the answer, its status if that is all."""
+    status, answer = server.ask("POST", "/pairs", {"kind": kind, "topic": f"{HERE}{local}", **change})
+    return status if status == 204 else answer if status == 200 else (status, answer["error"])
 
 
 def test_list_is_filtered_by_all_that_a_request_has(server: Server) -> None:
     """Properties, pattern, selector and mode; the hash is that of the names, and a client that has them gets none."""
-    admin(server, "PUT", f"persistent/{NS}/a/properties", {"team": "x"})
-    admin(server, "PUT", f"persistent/{NS}/c/properties", {"team": "x"})
-    admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
-    admin(server, "POST", f"topics/{NS}/b/custom-labels", {"labels": {"env": "test"}})
+    pairs(server, "properties", "a", set={"team": "x"})
+    pairs(server, "properties", "c", set={"team": "x"})
+    pairs(server, "labels", "a", set={"env": "prod"})
+    pairs(server, "labels", "b", set={"env": "test"})
 
     assert listed(server) == "a b c-partition-0"
     assert listed(server, properties={"team": "x"}) == "a c-partition-0"
@@ -126,22 +126,18 @@ def test_list_is_filtered_by_all_that_a_request_has(server: Server) -> None:
         assert (len(answer["topics"]), answer["changed"], answer["topicsHash"]) == (names, names > 0, hashed)
 
 
-def test_forms_of_the_proposals_are_served(server: Server) -> None:
-    """PIP-452's list, both lists of PIP-451's draft and of today, labels, and Pulsar's own properties."""
-    assert admin(server, "PUT", f"persistent/{NS}/a/properties", {"k1": "v1", "k2": "v2"}) == 204
-    assert admin(server, "GET", f"persistent/{NS}?properties=k1=v1,k2=v2") == [f"{HERE}a"]
-    assert admin(server, "GET", f"topics/{NS}?properties=k1:v1,k2:v2") == [f"{HERE}a"]
-    assert len(admin(server, "GET", f"namespaces/{NS}/topics?mode=ALL")) == 3
-    assert admin(server, "DELETE", f"persistent/{NS}/a/properties?key=k1") == 204
-    assert admin(server, "GET", f"persistent/{NS}/a/properties") == {"k2": "v2"}
-    labels = f"topics/{NS}/c/custom-labels"
-    assert admin(server, "POST", labels, {"labels": {"env": "prod", "tier": "gold"}}) == 204
-    assert admin(server, "DELETE", f"{labels}?keys=env&keys=team") == 204
-    assert admin(server, "GET", labels) == {"tier": "gold"}
-    assert admin(server, "GET", f"topics/{NS}/c-partition-0/custom-labels") == {"tier": "gold"}
+def test_labels_and_properties_are_read_and_changed(server: Server) -> None:
+    """Of topics and their partitions, one key, some or all."""
+    assert pairs(server, "properties", "a", set={"k1": "v1", "k2": "v2"}) == 204
+    assert pairs(server, "properties", "a", remove=["k1"]) == 204
+    assert pairs(server, "properties", "a") == {"k2": "v2"}
+    assert pairs(server, "labels", "c", set={"env": "prod", "tier": "gold"}) == 204
+    assert pairs(server, "labels", "c", remove=["env", "team"]) == 204
+    assert pairs(server, "labels", "c") == {"tier": "gold"}
+    assert pairs(server, "labels", "c-partition-0") == {"tier": "gold"}
     assert server.ask("GET", f"/labels/{NS}") == (200, {"tier": ["gold"]})
-    assert admin(server, "DELETE", f"{labels}?all=true") == 204
-    assert admin(server, "GET", labels) == {}
+    assert pairs(server, "labels", "c", removeAll=True) == 204
+    assert pairs(server, "labels", "c") == {}
 
 
 @pytest.fixture(scope="module")
@@ -165,8 +161,18 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ("POST", "/list", b"[", 400, "not JSON"),
         ("POST", "/list", b" " * (1 << 21), 413, "larger than"),
         ("GET", "/labels/public/nothing", None, 404, "there is no namespace"),
-        ("GET", f"/admin/v2/persistent/{NS}?bundle=0x00000000_0x80000000", None, 400, "by bundle"),
-        ("POST", f"/admin/v2/topics/{NS}/z/custom-labels", {"labels": {"a": "b"}}, 404, f"'{HERE}z'"),
+        ("POST", "/pairs", {"kind": "labels", "topic": f"{HERE}z", "set": {"a": "b"}}, 404, f"'{HERE}z'"),
+        ("POST", "/pairs", {"kind": "labels", "topic": "a"}, 400, "does not begin with persistent://"),
+        ("POST", "/pairs", {"kind": "label", "topic": f"{HERE}a"}, 400, "kind is 'label', not labels or properties"),
+        ("POST", "/pairs", {"kind": "labels", "topic": f"{HERE}a", "sett": {"a": "b"}}, 400, "'sett' is not a field"),
+        ("POST", "/pairs", {"kind": "labels", "topic": f"{HERE}a", "set": {"a": 1}}, 400, "set.a is 1, not a text"),
+        ("POST", "/pairs", {"kind": "labels", "topic": f"{HERE}a", "remove": "b"}, 400, "not a list of keys"),
+        ("POST", "/pairs", {"kind": "labels", "topic": f"{HERE}a", "remove": []}, 400, "say which labels to remove"),
+        ("POST", "/pairs", {"kind": "labels", "topic": f"{HERE}a", "removeAll": "yes"}, 400, "not true or false"),
+        (
+            *("POST", "/pairs", {"kind": "labels", "topic": f"{HERE}a", "remove": ["b"], "removeAll": True}),
+            *(400, "remove and removeAll: one at a time"),
+        ),
     ],
 )
 def test_mistake_is_a_sentence(unchanged: Server, method: str, path: str, body: Any, status: int, said: str) -> None:
@@ -180,7 +186,7 @@ def test_mistake_is_a_sentence(unchanged: Server, method: str, path: str, body: 
 def test_catalog_follows_the_cluster(server: Server, cluster: RestCluster) -> None:
     """Topics come and go, those that stay keep their labels, and a new partition has those of its topic."""
     for local in ("a", "b", "c"):
-        admin(server, "POST", f"topics/{NS}/{local}/custom-labels", {"labels": {"of": local}})
+        pairs(server, "labels", local, set={"of": local})
 
     cluster.topics[NS] = [f"{HERE}{local}" for local in ("a", "c-partition-0", "c-partition-1", "d")]
 
@@ -200,14 +206,15 @@ def test_new_names_are_known_at_once(tmp_path: Path, cluster: RestCluster) -> No
         cluster.topics[NS].append(f"{HERE}new")
         cluster.topics["public/other"] = ["persistent://public/other/x"]
 
-        assert admin(server, "PUT", f"persistent/{NS}/new/properties", {"team": "x"}) == 204
+        assert pairs(server, "properties", "new", set={"team": "x"}) == 204
         assert listed(server, properties={"team": "x"}) == "new"
-        assert admin(server, "GET", "persistent/public/other") == ["persistent://public/other/x"]
+        _, other = server.ask("POST", "/list", {"namespace": "public/other"})
+        assert other["topics"] == ["persistent://public/other/x"]
 
 
 def test_topics_that_cannot_be_read_are_not_listed_for_long(server: Server, cluster: RestCluster) -> None:
     """A cluster that fails, or answers no list, makes lists fail, changes no label, and is read again afterwards."""
-    admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
+    pairs(server, "labels", "a", set={"env": "prod"})
 
     for fault in ({"status": 500}, {"cut": "topics"}, {"junk": '["x"]'}, {"junk": f'["{HERE}\\ud800"]'}):
         for name, value in fault.items():
@@ -224,7 +231,7 @@ def test_topics_that_cannot_be_read_are_not_listed_for_long(server: Server, clus
 
 def test_namespace_that_is_deleted_goes_with_its_topics(server: Server, cluster: RestCluster) -> None:
     """A list of it is refused, and its labels are gone when it is made again."""
-    admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
+    pairs(server, "labels", "a", set={"env": "prod"})
     topics = cluster.topics.pop(NS)
 
     awaited(lambda: listed(server), "a list that is refused", enough=lambda seen: seen[0] == 404)
@@ -233,30 +240,10 @@ def test_namespace_that_is_deleted_goes_with_its_topics(server: Server, cluster:
     assert listed(server, selector="env=prod") == ""
 
 
-def test_namespace_of_the_cluster_is_not_deleted_here(server: Server, cluster: RestCluster) -> None:
-    """Its labels would be lost when it comes back; one that the cluster does not have any more can be deleted."""
-    admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
-    here = f"namespaces/{NS}?force=true"
-
-    status, said = admin(server, "DELETE", here)
-    assert (status, f"cluster has the namespace {NS}" in said) == (409, True)
-    assert listed(server, selector="env=prod") == "a"
-    cluster.status = 500
-    assert admin(server, "DELETE", here)[0] == 503
-    cluster.status = 404
-    status, said = admin(server, "DELETE", f"namespaces/{NS}")
-    assert (status, "(users' topics: 3)" in said) == (409, True)
-    assert admin(server, "DELETE", here) == 204
-    assert admin(server, "DELETE", here)[0] == 404
-    cluster.status = None
-    awaited(lambda: listed(server) == "a b c-partition-0")
-    assert listed(server, selector="env=prod") == ""
-
-
 def test_wrong_address_takes_no_labels_away(settings: Path, cluster: RestCluster) -> None:
     """A server that answers 404 to everything is no cluster whose namespaces were deleted."""
     with started(settings) as server:
-        admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
+        pairs(server, "labels", "a", set={"env": "prod"})
     cluster.status = 404
     with started(settings) as server:
         assert listed(server)[0] == 404
@@ -280,11 +267,11 @@ def test_what_is_asked_does_not_wait_with_a_write(tmp_path: Path, cluster: RestC
     with started(settings) as server, ThreadPoolExecutor(1) as pool:
         assert listed(server) == "a b c-partition-0"
         with locked(settings.with_name("topics.db")):
-            writing = pool.submit(admin, server, "PUT", f"persistent/{NS}/a/properties", {"team": "x"})
+            writing = pool.submit(pairs, server, "properties", "a", set={"team": "x"})
             # Longer than what was read from the cluster may be listed without another look.
             for _ in range(30):
                 assert listed(server) == "a b c-partition-0"
-                assert admin(server, "GET", f"persistent/{NS}/a/properties") == {}
+                assert pairs(server, "properties", "a") == {}
                 assert server.ask("GET", f"/labels/{NS}") == (200, {})
                 assert server.ask("GET", "/health")[0] == 200
                 time.sleep(0.05)

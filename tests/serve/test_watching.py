@@ -103,11 +103,11 @@ def test_a_watch_is_sent_the_list_and_then_what_changes(server: Server, tmp_path
         with written(tmp_path) as catalog:
             catalog.create(f"{HERE}a2")
             catalog.delete(f"{HERE}b")
-        path = f"/admin/v2/topics/{NS}/a2/custom-labels"
-        assert server.ask("POST", path, {"labels": {"env": "prod"}})[0] in (204, 404)
+        labels = {"kind": "labels", "topic": f"{HERE}a2", "set": {"env": "prod"}}
+        assert server.ask("POST", "/pairs", labels)[0] in (204, 404)
         assert all_.names() == ("update", "-b", "a2")
         assert named.names() == ("update", "a2")
-        assert server.ask("POST", path, {"labels": {"env": "prod"}})[0] == 204
+        assert server.ask("POST", "/pairs", labels)[0] == 204
         assert labelled.names() == ("update", "a2")
 
 
@@ -191,13 +191,13 @@ def test_a_topic_that_was_deleted_and_created_again_between_two_looks_is_another
         text = f'[collect]\nadmin = "{cluster.url}"\ntopics_every_s = 3000.0\n[topics]\ncatalog = "topics.db"\n'
         with started(settings_file(tmp_path, text, policies="")) as server, watching(server) as watched:
             watched.event()
-            labels = {"labels": {"env": "prod"}}
-            assert server.ask("POST", f"/admin/v2/topics/{NS}/k/custom-labels", labels)[0] == 204
+            labels = {"kind": "labels", "topic": f"{HERE}k"}
+            assert server.ask("POST", "/pairs", labels | {"set": {"env": "prod"}})[0] == 204
             awaited(lambda: len(cluster.asked_created) >= 2 * 12)
             cluster.created = {f"{HERE}b": "2026-11-28T13:00:00.000+01:00", f"{HERE}k": "2026-11-28T12:00:07.000Z"}
 
             assert watched.names() == ("update", "-k", "k")
-            assert server.ask("GET", f"/admin/v2/topics/{NS}/k/custom-labels")[1] in ({}, "{}")
+            assert server.ask("POST", "/pairs", labels) == (200, {})
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_a_namespace_that_goes_while_its_list_is_sent_ends_no_answer_in_another(
     path = settings_file(tmp_path, '[topics]\ncatalog = "topics.db"\n', policies="")
     with started(path) as server, _not_reading(server) as slow:
         with written(tmp_path) as catalog:
-            catalog.delete_namespace(NS, force=True)
+            catalog.delete_namespace(NS)
         awaited(lambda: server.ask("GET", f"/watch?namespace={NS}")[0] == 404)
         text, _ = _rest(slow)
     assert "HTTP/1.1" not in text

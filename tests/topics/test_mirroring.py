@@ -50,7 +50,7 @@ def mirrored_one_by_one(catalog: Catalog, names: Sequence[str] | None) -> None:
     before = set(labels_of(catalog) or ())
     if names is None:
         if labels_of(catalog) is not None:
-            catalog.delete_namespace(NS, force=True)
+            catalog.delete_namespace(NS)
         return
     catalog.create_namespace(NS)
     for topic in before.difference(names):

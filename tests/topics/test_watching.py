@@ -158,7 +158,7 @@ def test_a_namespace_that_does_not_exist_is_named() -> None:
     both = _watched(_WATCHES[2], catalog)
 
     assert (both.listed().topics, both.listed().absent) == ((name_of("a"),), ["t/n"])
-    catalog.delete_namespace(HERE, force=True)
+    catalog.delete_namespace(HERE)
     for watch in _WATCHES:
         with pytest.raises(NotFoundError, match="there is no"):
             _watched(watch, catalog).listed()
@@ -177,7 +177,7 @@ def test_a_lister_is_asked_again_on_the_events_it_names() -> None:
     assert not topics.concerns(events)
     catalog.set_properties(name_of("a"), {"team": "x"})
     assert topics.concerns(events[-1:])
-    catalog.delete_namespace(HERE, force=True)
+    catalog.delete_namespace(HERE)
     assert [topics.concerns([event]) for event in events[-2:]] == [True, True]
 
 

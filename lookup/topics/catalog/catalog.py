@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from lookup.errors import ArgumentError, ConflictError, NotFoundError, StateError
+from lookup.errors import ArgumentError, NotFoundError, StateError
 from lookup.model.catalog import Mode, Selector, TopicEntry, TopicEvent
 from lookup.model.names import TopicName
 from lookup.model.quoting import closest, shown
@@ -37,7 +37,6 @@ from lookup.topics.catalog.naming import (
     names_of,
     namespace_of,
     without_partition,
-    without_system_topics,
 )
 from lookup.topics.catalog.pairs import (
     LABEL_RULES,
@@ -174,25 +173,15 @@ class Catalog:
         with self.together():
             self._add_namespace(name)
 
-    def delete_namespace(self, namespace: str, *, force: bool = False) -> None:
+    def delete_namespace(self, namespace: str) -> None:
         """Remove a namespace with what is in it: an event for each topic, then one for the namespace.
-
-        Args:
-            force: whether users' topics are removed as well.
 
         Raises:
             NotFoundError: if there is no such namespace.
-            ConflictError: if it has users' topics, unless they are to be removed.
         """
         with self.together():
             self._require_namespace(namespace)
-            topics = self._storage.names(namespace)
-            n_users = 0 if force else len(without_system_topics(topics))
-            if n_users:
-                raise ConflictError(
-                    f"namespace {namespace} is not empty (users' topics: {n_users:,}); delete these first, or use force"
-                )
-            for topic in topics:
+            for topic in self._storage.names(namespace):
                 self._state.make(topic, None)
             self._state.save(TopicEvent(0, "namespace-deleted", namespace))
 

@@ -1,6 +1,6 @@
-"""Operations on a catalog as values: read, add and remove the labels or properties of a topic, delete a namespace.
+"""Operations on a catalog as values: read, add and remove the labels or properties of a topic.
 
-`apply` does one. Commands and servers take them from users, `lookup.topics.listing.rest` from requests.
+`apply` does one. Commands take them from users, and the decision server from requests.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from typing import Final, TypeAlias
 from lookup.topics.catalog.catalog import Catalog
 from lookup.topics.catalog.pairs import PairKind
 
-__all__ = [
-    "LABELS", "PROPERTIES", "CatalogOperation", "DeleteNamespace", "GetPairs", "RemovePairs", "SetPairs", "apply",
-]  # fmt: skip
-
+__all__ = ["LABELS", "PROPERTIES", "CatalogOperation", "GetPairs", "RemovePairs", "SetPairs", "apply"]
 
 LABELS: Final = "labels"
 PROPERTIES: Final = "properties"
@@ -48,16 +45,7 @@ class RemovePairs:
     everything: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteNamespace:
-    """Delete a namespace."""
-
-    namespace: str
-    #: whether users' topics are deleted with it
-    force: bool = False
-
-
-CatalogOperation: TypeAlias = GetPairs | SetPairs | RemovePairs | DeleteNamespace
+CatalogOperation: TypeAlias = GetPairs | SetPairs | RemovePairs
 
 
 def apply(operation: CatalogOperation, catalog: Catalog) -> Mapping[str, str] | None:
@@ -72,6 +60,4 @@ def apply(operation: CatalogOperation, catalog: Catalog) -> Mapping[str, str] | 
         case RemovePairs(kind, topic, keys, everything):
             remove = catalog.remove_labels if kind == LABELS else catalog.remove_properties
             remove(topic, keys, everything=everything)
-        case DeleteNamespace(namespace, force):
-            catalog.delete_namespace(namespace, force=force)
     return None

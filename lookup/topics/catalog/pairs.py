@@ -10,10 +10,9 @@ Source: PIP-451 and PIP-452 for the separators; the limits are this catalog's ow
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
-from urllib.parse import unquote_plus
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import TopicEntry
@@ -21,8 +20,8 @@ from lookup.model.quoting import forbidden_character, shown, suggestion
 
 __all__ = [
     "LABEL_KEY_SIGNS", "LABEL_RULES", "LABEL_SIGNS", "MAX_LENGTH", "MAX_PAIRS", "PROPERTY_RULES", "PairKind",
-    "PairRules", "Pairs", "checked_keys", "checked_pairs", "decoded", "merged_pairs", "pairs_text", "pairs_without",
-    "parse_each", "parse_encoded_pairs",
+    "PairRules", "Pairs", "checked_keys", "checked_pairs", "merged_pairs", "pairs_text", "pairs_without",
+    "parse_each",
 ]  # fmt: skip
 
 #: Characters of a key or a value.
@@ -140,45 +139,16 @@ def pairs_text(pairs: Mapping[str, str]) -> str:
     return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs))
 
 
-def parse_encoded_pairs(text: str) -> dict[str, str]:
-    """Read pairs as they stand in a query string: each key and value encoded by itself, or all of it at once.
-
-    Raises:
-        ArgumentError: naming a piece without key or separator, or bytes that are no UTF-8.
-
-    Example:
-        >>> parse_encoded_pairs("k1=a%2Cb,k2:c")
-        {'k1': 'a,b', 'k2': 'c'}
-        >>> parse_encoded_pairs("k1%3Dv1%2Ck2%3Dv2")
-        {'k1': 'v1', 'k2': 'v2'}
-    """
-    if not text:
-        return {}
-    # Encoded as a whole: `=` and `:` would be there otherwise.
-    if not _SEPARATOR.search(text):
-        return dict(parse_each(decoded(text)))
-    return dict(_pair(piece, decoded) for piece in text.split(","))
-
-
-def decoded(text: str) -> str:
-    """Return a piece of a query string as it was before it was encoded, or raise ArgumentError if it is no UTF-8."""
-    try:
-        return unquote_plus(text, errors="strict")
-    except UnicodeDecodeError:
-        raise ArgumentError(f"{shown(text)} does not decode to UTF-8") from None
-
-
 def _trimmed(text: str) -> str:
     return text.strip(" ")
 
 
-def _pair(piece: str, decode: Callable[[str], str] = _trimmed) -> tuple[str, str]:
-    # Found before decoding: an encoded `=` is part of the key or value.
+def _pair(piece: str) -> tuple[str, str]:
     separator = _SEPARATOR.search(piece)
-    key = decode(piece[: separator.start()]) if separator else ""
+    key = _trimmed(piece[: separator.start()]) if separator else ""
     if separator is None or not key:
         raise ArgumentError(f"{shown(piece)} should be of the form key=value or key:value")
-    return key, decode(piece[separator.end() :])
+    return key, _trimmed(piece[separator.end() :])
 
 
 def _refuse_too_many(pairs: Mapping[str, str], rules: PairRules) -> None:

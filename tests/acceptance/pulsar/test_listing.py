@@ -114,14 +114,9 @@ def namespace(listing: Cluster) -> str:
     return name
 
 
-def _set(server: Server, path: str, body: object) -> None:
-    method = "POST" if path.endswith("custom-labels") else "PUT"
-    status, answer = server.ask(method, f"/admin/v2/persistent/{path}", body, {"Authorization": f"Bearer {_TOKEN}"})
-    assert status == 204, answer
-
-
-def _remove(server: Server, target: str) -> None:
-    status, answer = server.ask("DELETE", f"/admin/v2/persistent/{target}", None, {"Authorization": f"Bearer {_TOKEN}"})
+def _pairs(server: Server, topic: str, kind: str, **change: object) -> None:
+    body = {"kind": kind, "topic": f"persistent://{topic}", **change}
+    status, answer = server.ask("POST", "/pairs", body, {"Authorization": f"Bearer {_TOKEN}"})
     assert status == 204, answer
 
 
@@ -163,22 +158,22 @@ def test_consumer_gets_the_topics_that_its_properties_allow(
     """Through creations, deletions and changes of properties and labels; without properties it gets all topics."""
     with serving() as server:
         for local in ("a", "b", "e"):
-            _set(server, f"{namespace}/{local}/properties", {"team": "x"})
-        _set(server, f"{namespace}/c/properties", {"team": "y"})
+            _pairs(server, f"{namespace}/{local}", "properties", set={"team": "x"})
+        _pairs(server, f"{namespace}/c", "properties", set={"team": "y"})
 
         own, every = consumer(team="x"), consumer()
 
         own.await_topics("a b e-partition-0 e-partition-1")
         every.await_topics("a b c d e-partition-0 e-partition-1")
         listing.admin("PUT", f"persistent/{namespace}/f")
-        _set(server, f"{namespace}/f/properties", {"team": "x"})
+        _pairs(server, f"{namespace}/f", "properties", set={"team": "x"})
         own.await_topics("a b e-partition-0 e-partition-1 f")
-        _set(server, f"{namespace}/d/properties", {"team": "x", "stage": "raw"})
-        _remove(server, f"{namespace}/a/properties?key=team")
+        _pairs(server, f"{namespace}/d", "properties", set={"team": "x", "stage": "raw"})
+        _pairs(server, f"{namespace}/a", "properties", remove=["team"])
         own.await_topics("b d e-partition-0 e-partition-1 f")
-        _set(server, f"{namespace}/b/custom-labels", {"labels": {"state": "frozen"}})
+        _pairs(server, f"{namespace}/b", "labels", set={"state": "frozen"})
         own.await_topics("d e-partition-0 e-partition-1 f")
-        _remove(server, f"{namespace}/b/custom-labels?all=true")
+        _pairs(server, f"{namespace}/b", "labels", removeAll=True)
         listing.admin("DELETE", f"persistent/{namespace}/f", force="true")
         own.await_topics("b d e-partition-0 e-partition-1")
         every.await_topics("a b c d e-partition-0 e-partition-1")
@@ -190,7 +185,7 @@ def test_without_the_server_subscriptions_stay_and_new_lists_fail(
     """A consumer keeps its topics; a new one with properties gets an error, and one without gets its topics."""
     writer = clients.open(f"writer-{next(_NUMBERS)}", listing.service_url, {})
     with serving() as server:
-        _set(server, f"{namespace}/a/properties", {"team": "x"})
+        _pairs(server, f"{namespace}/a", "properties", set={"team": "x"})
         own = consumer(team="x")
         own.await_topics("a")
 
@@ -212,7 +207,7 @@ def test_without_the_server_subscriptions_stay_and_new_lists_fail(
     assert f"Lists of topics by properties of {namespace} fail: The decision server http://127.0.0.1:" in log
     consumer().await_topics("a b c d e-partition-0 e-partition-1")
     with serving() as server:
-        _set(server, f"{namespace}/b/properties", {"team": "x"})
+        _pairs(server, f"{namespace}/b", "properties", set={"team": "x"})
         own.await_topics("a b")
 
 
@@ -222,7 +217,7 @@ def test_part_of_a_list_is_an_error(
     """If the lister has only a part, consumers keep what they have, and nobody gets a shorter list."""
     with serving() as server:
         for local in ("a", "b"):
-            _set(server, f"{namespace}/{local}/properties", {"team": "x"})
+            _pairs(server, f"{namespace}/{local}", "properties", set={"team": "x"})
         own = consumer(team="x")
         own.await_topics("a b")
     with serving("halved"):
@@ -236,7 +231,7 @@ def test_part_of_a_list_is_an_error(
 def test_server_that_hangs_is_an_error(listing: Cluster, serving: Serving, namespace: str) -> None:
     """It is one after `lookupListingTimeoutMillis`; the list is there again when the server goes on."""
     with serving() as server:
-        _set(server, f"{namespace}/a/properties", {"team": "x"})
+        _pairs(server, f"{namespace}/a", "properties", set={"team": "x"})
         server.signal(signal.SIGSTOP)
 
         with pytest.raises(urllib.error.HTTPError) as failed:
@@ -254,7 +249,7 @@ def test_failure_is_logged_once_for_its_namespace(listing: Cluster, serving: Ser
     refused = f"public/listing-{next(_NUMBERS)}"
     listing.create_namespace(refused, 4)
     with serving() as server:
-        _set(server, f"{namespace}/a/properties", {"team": "x"})
+        _pairs(server, f"{namespace}/a", "properties", set={"team": "x"})
         for _ in range(5):
             assert listing.admin("GET", f"persistent/{namespace}", properties="team=x")
             with pytest.raises(urllib.error.HTTPError):

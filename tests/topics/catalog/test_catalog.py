@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lookup.errors import ArgumentError, ConflictError, InvalidNameError, NotFoundError, PulsarLookupError, StateError
+from lookup.errors import ArgumentError, InvalidNameError, NotFoundError, PulsarLookupError, StateError
 from lookup.model.catalog import Equals, TopicEntry, TopicEvent
 from lookup.topics.catalog import Catalog
-from lookup.topics.catalog.naming import without_system_topics
 from lookup.topics.catalog.pairs import MAX_LENGTH, MAX_PAIRS
 from tests.topics.catalogs import (
     NAMESPACE,
@@ -232,7 +231,7 @@ def test_an_answer_is_the_same_object_until_something_changes(catalog: Catalog) 
 def test_a_namespace_goes_with_everything_in_it(catalog: Catalog) -> None:
     """Each topic is announced, then the namespace; the name can be used again."""
     names, events = catalog.topics(NAMESPACE, "all"), heard(catalog)
-    catalog.delete_namespace(NAMESPACE, force=True)
+    catalog.delete_namespace(NAMESPACE)
 
     assert [(event.kind, event.topic) for event in events] == [
         *(("deleted", name) for name in names),
@@ -242,20 +241,6 @@ def test_a_namespace_goes_with_everything_in_it(catalog: Catalog) -> None:
         catalog.delete_namespace(NAMESPACE)
     catalog.create_namespace(NAMESPACE)
     assert list(catalog.topics(NAMESPACE, "all")) == []
-
-
-def test_a_namespace_with_topics_goes_by_force_only(catalog: Catalog) -> None:
-    """Pulsar's own topics are no reason to keep it."""
-    before = everything(catalog)
-    with pytest.raises(ConflictError, match=r"t/ns is not empty \(users' topics: 4\)"):
-        catalog.delete_namespace(NAMESPACE)
-
-    assert everything(catalog) == before
-    for name in without_system_topics(catalog.topics(NAMESPACE, "all")):
-        catalog.delete(name)
-    assert list(catalog.topics(NAMESPACE)) == [topic("__change_events")]
-    catalog.delete_namespace(NAMESPACE)
-    assert list(catalog.namespaces()) == []
 
 
 def test_only_so_many_events_are_kept(make: MakeStorage, tmp_path: Path) -> None:

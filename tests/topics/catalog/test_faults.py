@@ -25,7 +25,7 @@ _WRITES: dict[str, Callable[[Catalog], None]] = {
     "delete": lambda catalog: catalog.delete(topic("q")),
     "labels": lambda catalog: catalog.set_labels(topic("p"), {"env": "test", "team": "a"}),
     "properties": lambda catalog: catalog.remove_properties(topic("q"), everything=True),
-    "namespace": lambda catalog: catalog.delete_namespace(NAMESPACE, force=True),
+    "namespace": lambda catalog: catalog.delete_namespace(NAMESPACE),
 }
 
 

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError
-from lookup.topics.catalog.pairs import (
-    LABEL_RULES,
-    PROPERTY_RULES,
-    PairRules,
-    checked_pairs,
-    parse_each,
-    parse_encoded_pairs,
-)
+from lookup.topics.catalog.pairs import LABEL_RULES, PROPERTY_RULES, PairRules, checked_pairs, parse_each
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
@@ -59,22 +50,3 @@ def test_what_nobody_sees_is_no_part_of_a_key_or_value(mark: str, place: str, ru
         with pytest.raises(ArgumentError, match=rf"{rules.word}.*{re.escape(repr(text)[1:-1])}") as refused:
             checked_pairs(pairs, rules)
         assert str(refused.value).isprintable()
-
-
-@given(st.dictionaries(_TEXT.filter(bool), _TEXT))
-def test_encoded_pairs_read_back(pairs: dict[str, str]) -> None:
-    """Whatever a key or value holds, separators included, survives a query string."""
-    encoded = (f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in pairs.items())
-
-    assert parse_encoded_pairs(",".join(encoded)) == pairs
-
-
-def test_a_value_encoded_as_a_whole_is_read() -> None:
-    """HTTP clients that encode parameters themselves encode the separators as well."""
-    assert parse_encoded_pairs("k1%3Dv1%2Ck2%3Av2") == {"k1": "v1", "k2": "v2"}
-
-
-def test_bytes_that_are_no_utf8_are_refused() -> None:
-    """They are not replaced by question marks in silence."""
-    with pytest.raises(ArgumentError, match=r"'%ff' .* UTF-8"):
-        parse_encoded_pairs("k=%ff")
