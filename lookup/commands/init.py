@@ -49,12 +49,15 @@ policies = [
 incumbent = {incumbent}  # the policy that the others are compared with: what your cluster runs today
 load = "simulated"              # each policy sees the load that it has brought about itself
 default_bundles = {bundles:<14}# bundles of a namespace: defaultNumberOfNamespaceBundles of your cluster
-{balance}
+{off}balance_s = 900                 # seconds of a cell of balance; the default is 3600, a log should have 20 of them
 # session_s = 300               # seconds that a lookup counts as load; the default is 60, `lookup inspect` suggests one
 # seeds = 20                    # more replicates give narrower intervals; the default is 7
 # warmup_s = 1800               # seconds at the beginning that are simulated and not scored
 
-{verdict}# What may not get worse; a candidate that is worse in one of them gives exit code 3.
+{off}[verdict]
+{off}block_s = 900                   # seconds that are one observation at least; `lookup inspect` suggests fewer
+
+# What may not get worse; a candidate that is worse in one of them gives exit code 3.
 # primary = ["answered_ratio", "imbalance_max_mean"]
 
 [inputs]
@@ -73,15 +76,6 @@ _DEALT = """
 # No log says where brokers stand: the labels below are dealt in turn, put in those that yours have. With one broker for
 # a label, a policy that goes by labels has no choice, and a verdict on it may hold for one placement only."""
 _USES_PROFILE = 'profile = "brokers.toml"'
-#: So many cells of time show how long a difference drifts.
-_CELLS = 20
-#: How long a cell and a block of time are, and why.
-_BALANCE = """\
-{off}balance_s = {length:<{width}}# seconds of a cell of balance: {why}"""
-_VERDICT = """\
-{off}[verdict]
-{off}block_s = {length:<{wider}}# seconds that are one observation at least; a verdict on balance needs min_units = 8
-"""
 _CLIENTS = """
 # Where clients stand, if the log does not say it: labels by address.
 # [[clients]]
@@ -147,11 +141,8 @@ def _run(arguments: argparse.Namespace) -> int:
             raise SettingsError(f"{folder} {overlap} {log}, which is --log, {right}")
         registry = load_plugins(arguments.plugin_file)
         found, beside = recognise(log, registry), neighbours_of(log)
-        lengths = _lengths(found.span)
-    else:
-        lengths = _written(900, "the sample lasts six hours, which has 24 of them")
     today = _today(folder, log, arguments.broker_conf, beside)
-    lines: dict[str, object] = {**today, **lengths}
+    lines: dict[str, object] = {**today, "off": "# " if found else ""}
     upgrade = None if arguments.to is None else upgrade_of(arguments.broker_conf, today["release"], arguments.to)
     if upgrade is not None:
         lines["candidates"] = upgrade.policies(os.path.relpath(arguments.broker_conf, folder))
@@ -201,7 +192,7 @@ def _print_found(found: Recognised, arguments: argparse.Namespace) -> None:
         where = "[properties] of the mapping or " if "[properties]" in found.mapping else ""
         where += "[[clients]] of the evaluation"
         note(f"note: it has no lookup properties, so no policy can prefer a rack; see {where}")
-    note("note: what evaluation.session_s and capacities of brokers should be, `lookup inspect` says once it is read")
+    note("note: what session_s, balance_s, block_s and capacities should be, `lookup inspect` says once it is read")
 
 
 def _run_plugin(arguments: argparse.Namespace) -> int:
@@ -261,28 +252,6 @@ def _ingest(folder: Path, log: str, arguments: argparse.Namespace) -> str:
     has_java = os.environ.get("JAVA_HOME") or shutil.which("java")
     words += ["--output", str(folder / "tables"), *([] if has_java else ["--master", "none"])]
     return shlex.join(words)
-
-
-def _lengths(span: tuple[int, int] | None) -> Mapping[str, str]:
-    """Return the lines about cells and blocks of time, as long as the log lets them be if its length is known."""
-    from lookup.replay.proportions import longest_block
-    from lookup.settings import EvaluationSection
-
-    tick_s = EvaluationSection(incumbent="any").tick_s
-    if span is None:
-        return _written(None, f"the log should have {_CELLS} or more of them")
-    hours = f"the log lasts {(span[1] - span[0]) / 3.6e9:,.1f} h"
-    length = longest_block(*span, at_least=_CELLS, tick_s=tick_s)
-    if length is None:
-        return _written(None, f"{hours}, which has fewer than {_CELLS} of any length")
-    return _written(length, f"{hours}, which has {_CELLS} of them at least")
-
-
-def _written(length: int | None, why: str) -> Mapping[str, str]:
-    """Return the lines about cells and blocks of time; comments if their length is not known."""
-    words = {"off": "" if length else "# ", "length": length or 900, "why": why}
-    widths = {"width": 20 if length else 18, "wider": 22 if length else 20}
-    return {"balance": _BALANCE.format(**words, **widths), "verdict": _VERDICT.format(**words, **widths)}
 
 
 class _Running(TypedDict):

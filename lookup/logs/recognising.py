@@ -1,4 +1,4 @@
-"""Recognise what a log is by its first lines, and write the mapping with which `ingest` reads it; find how long it is.
+"""Recognise what a log is by its first lines, and write the mapping with which `ingest` reads it.
 
 Whatever is proposed was tried: the reader has read the first lines with that mapping before it is returned.
 """
@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -21,12 +21,12 @@ from lookup.errors import InputError, SettingsError
 from lookup.logs.columns import check_row
 from lookup.logs.ingest import MAX_QUARANTINE_RATIO, NO_HALF_DAYS, borrowed_clocks, reader_of
 from lookup.logs.rows import texts_of
-from lookup.logs.sources import LogFile, last_lines, list_files, list_log, open_lines, open_parquet, table_span
+from lookup.logs.sources import LogFile, list_files, list_log, open_lines, open_parquet
 from lookup.logs.tabular import Proposal, TextTable, canonical_mapping, column_mappings, missing_columns, tables_of
 from lookup.logs.unwrapping import ANSWERS, REQUESTS, Events, where_text_is
 from lookup.model.documents import Refuted, Row, Unreadable, toml_table
 from lookup.model.quoting import quantity, toml_text
-from lookup.model.time import FIRST_US, LAST_US, HalfDayClock
+from lookup.model.time import HalfDayClock
 
 __all__ = ["Recognised", "recognise"]
 
@@ -36,8 +36,6 @@ _HEAD = 20_000
 _FILES = 10
 #: Files whose first lines must be of the same kind, and lines of those behind the first ten.
 _ALIKE, _FEW = 50, 500
-#: Lines at the beginning of a file that are read for its first time; with more files looking at each is not cheap.
-_SPAN_HEAD, _SPAN_FILES = 5_000, 200
 #: Readers of Pulsar's own logs, and what these are.
 _PULSAR = {
     "jetty-access": "an access log of Pulsar's web server",
@@ -92,9 +90,6 @@ class Recognised:
     notes: Sequence[str] = ()
     #: values of the first lookup by column, as it is read
     first: Mapping[str, Any] = field(default_factory=dict)
-    #: times of the first and the last lookup, µs; None if they are not cheap to know: files that are packed, in UTF-16
-    #: or in a store cannot be read from their ends
-    span: tuple[int, int] | None = None
 
 
 class _Head:
@@ -122,8 +117,6 @@ class _Trial:
     #: the first lookup, as it is read
     first: Mapping[str, Any] = field(default_factory=dict)
     clock: HalfDayClock = field(default_factory=HalfDayClock)
-    first_us: int = LAST_US
-    last_us: int = FIRST_US
     #: lookups by value and key of a property
     labels: dict[str, Counter[str]] = field(default_factory=dict)
 
@@ -142,7 +135,6 @@ class _Trial:
         else:
             self.lookups += 1
             self.clock.take(row["ts"])
-            self.first_us, self.last_us = min(self.first_us, row["ts"]), max(self.last_us, row["ts"])
             self.first = self.first or {**row, "cluster": entry.values.get("cluster")}
             self.count(row)
 
@@ -198,8 +190,7 @@ def recognise(source: str, registry: Registry) -> Recognised:
     """
     paths = list_files([source])
     if paths[0].endswith(".parquet"):
-        files = list_log(source)
-        return replace(_table(files[0]), span=table_span(files))
+        return _table(list_log(source)[0])
     passed_over: list[InputError] = []
     for path in paths[:_FILES]:
         try:
@@ -217,22 +208,8 @@ def recognise(source: str, registry: Registry) -> Recognised:
         notes += [f"nothing is read of {mistake}" for mistake in passed_over[:1]]
         if passed_over[1:]:
             notes.append(f"nothing is read of {quantity(len(passed_over) - 1, 'further file')} either")
-        found = best.recognised(best.proposal.doubt if len(equals) > 1 else "", notes)
-        return replace(found, span=_span(paths, best.proposal, registry))
+        return best.recognised(best.proposal.doubt if len(equals) > 1 else "", notes)
     raise passed_over[0]
-
-
-def _span(paths: Sequence[str], proposal: Proposal, registry: Registry) -> tuple[int, int] | None:
-    """Return the first and the last time of lookups in the first and the last lines of all files."""
-    trial = _Trial(proposal)
-    for path in paths if len(paths) <= _SPAN_FILES else ():
-        tail = last_lines(path)
-        if tail is None:
-            return None
-        # A short file is its own beginning and end: its lines occur twice, which changes neither of the two times.
-        lines = [*(line for _, line in islice(open_lines(path), _SPAN_HEAD)), *tail]
-        _read(trial, _Head(list(enumerate(lines, start=1))), path, registry)
-    return (trial.first_us, trial.last_us) if trial.lookups else None
 
 
 def _head(path: str, lines: int = _HEAD) -> _Head:

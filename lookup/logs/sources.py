@@ -32,7 +32,7 @@ from lookup.model.documents import TableName, special_kind
 from lookup.model.time import FIRST_US, LAST_US, US_PER_S, mistaken_unit
 
 __all__ = [
-    "NAME_KEY", "UNFINISHED", "FileSplit", "LogFile", "check_types", "forks_are_safe", "has_folders", "last_lines",
+    "NAME_KEY", "UNFINISHED", "FileSplit", "LogFile", "check_types", "forks_are_safe", "has_folders",
     "list_files", "list_log", "locate", "open_lines", "open_parquet", "require_finished", "share_out",
     "statistics_of", "table_span",
 ]  # fmt: skip
@@ -46,8 +46,6 @@ UNFINISHED = "_unfinished"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[mK]")
 #: Kinds of the stores that this process has connected to.
 _CONNECTED: set[str] = set()
-#: Bytes at the end of a text file in which its last lines are looked for.
-_TAIL = 1 << 18
 _WILDCARDS = frozenset("*?[")
 #: How files begin that are packed, whatever their names say, and the way to unpack them.
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -246,28 +244,6 @@ def open_lines(path: str) -> Iterator[tuple[int, str]]:
                 yield from enumerate(plain.removesuffix("\r").split("\r"), start=1)
             else:
                 yield number, plain.rstrip("\r\n")
-
-
-def last_lines(path: str) -> list[str] | None:
-    """Return the last lines of a text file, without their ends; None if it cannot be read from its end.
-
-    Those are files that are packed, in UTF-16, or not on a local disk.
-    """
-    if "://" in path:
-        return None
-    try:
-        with Path(path).open("rb") as file:
-            start = file.read(4)
-            if start.startswith((b"\xff\xfe", b"\xfe\xff", *_PACKED)):
-                return None
-            size = file.seek(0, os.SEEK_END)
-            # One byte more, so that a line which begins exactly there counts as complete.
-            file.seek(max(0, size - _TAIL - 1))
-            text = file.read().decode("utf-8-sig", errors="replace")
-    except OSError:
-        return None
-    lines = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
-    return lines[1:] if size > _TAIL + 1 else lines
 
 
 def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:

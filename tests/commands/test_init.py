@@ -51,24 +51,6 @@ def test_without_a_log_there_is_a_sample(lookup: Run, tmp_path: Path) -> None:
     assert (checked.code, "warning: inputs" in checked.err) == (0, False), checked.err
 
 
-@pytest.mark.parametrize(
-    ("seconds", "written"),
-    [(5 * 3600, ("balance_s = 900 ", "block_s = 900 ")), (30 * 60, ("balance_s = 60 ", "block_s = 60 ")), (60, ())],
-)
-def test_blocks_of_time_fit_the_log(lookup: Run, tmp_path: Path, seconds: int, written: tuple[str, ...]) -> None:
-    """A log of five hours has twenty blocks of 900 s; of one that has too few of any length a comment says so."""
-    lines = [f"{1769860800 + n * seconds // 200}\th{n % 5}\t/page-{n % 40}" for n in range(200)]
-    (tmp_path / "log.tsv").write_text("\n".join(["time\thost\turl", *lines]), encoding="utf-8")
-
-    assert lookup("init", tmp_path / "trial", "--log", tmp_path / "log.tsv").code == 0
-
-    text = (tmp_path / "trial" / "evaluation.toml").read_text(encoding="utf-8")
-    for key in ("balance_s", "block_s"):
-        (line,) = (line for line in text.splitlines() if line.removeprefix("# ").startswith(f"{key} = "))
-        assert line.startswith(written or "# "), line
-    assert ("fewer than 20 of" in text) == (not written)
-
-
 @pytest.mark.parametrize("policy", ["stock-modular-4.2", "stock-extensible-5.0"])
 def test_the_incumbent_is_what_the_tables_beside_the_log_name(lookup: Run, tmp_path: Path, policy: str) -> None:
     """Load manager and release of BROKERS choose it, and the other tables are read: its shedder can act."""

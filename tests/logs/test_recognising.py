@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Sequence
@@ -456,48 +455,3 @@ def test_the_day_of_a_clock_is_noted(tmp_path: Path) -> None:
 
     assert "is taken for 20" in clock
     assert (dated.notes, "date = " in dated.mapping) == ([], False)
-
-
-_SECOND = 1_000_000
-
-
-def _lines(first: int, count: int) -> str:
-    return "".join([f"{first + number}\t/page\n" for number in range(count)])
-
-
-def _span(path: Path) -> tuple[int, int] | None:
-    return recognise(str(path), load_plugins(())).span
-
-
-def test_the_last_line_of_a_long_file_is_found(tmp_path: Path) -> None:
-    """Neither the lines between nor those behind the first thousands are read."""
-    path = tmp_path / "log"
-    path.write_text(f"time\turl\n{_lines(1769860800, 40_000)}", encoding="utf-8")
-
-    assert _span(path) == (1769860800 * _SECOND, (1769860800 + 39_999) * _SECOND)
-
-
-def test_a_folder_lasts_from_its_first_file_to_its_last(tmp_path: Path) -> None:
-    """In whatever order rotation has named them."""
-    (tmp_path / "log").mkdir()
-    for name, first in (("a", 1769900000), ("b", 1769860800)):
-        (tmp_path / "log" / name).write_text(f"time\turl\n{_lines(first, 50)}", encoding="utf-8")
-
-    assert _span(tmp_path / "log") == (1769860800 * _SECOND, 1769900049 * _SECOND)
-
-
-def test_a_packed_file_has_no_cheap_end(tmp_path: Path) -> None:
-    """Nothing is said about a log with one, since what it lacks is not known."""
-    (tmp_path / "log").mkdir()
-    (tmp_path / "log" / "a").write_text(f"time\turl\n{_lines(1769860800, 50)}", encoding="utf-8")
-    (tmp_path / "log" / "b").write_bytes(gzip.compress(f"time\turl\n{_lines(1769900000, 50)}".encode()))
-
-    assert _span(tmp_path / "log") is None
-
-
-def test_a_table_has_its_times_in_its_footers(tmp_path: Path) -> None:
-    """As numbers and as timestamps."""
-    numbers = pa.array([5 * _SECOND, 2 * _SECOND], pa.int64())
-    for name, ts in (("a", numbers), ("b", numbers.cast(pa.timestamp("us")))):
-        pq.write_table(pa.table({"ts": ts, "cluster": ["x", "x"], "topic": ["t", "t"]}), tmp_path / f"{name}.parquet")
-        assert _span(tmp_path / f"{name}.parquet") == (2 * _SECOND, 5 * _SECOND)
