@@ -407,29 +407,8 @@ def _split_reports(policy: Policy, world: World) -> list[CycleReport[Split]]:
     return [report for report in reports if report is not None]
 
 
-#: Every check, in the order in which they are run.
-CHECKS: tuple[Check, ...] = (
-    check_admitted_at_the_door,
-    check_answers_are_sound,
-    check_empty_cluster_is_declined,
-    check_nobody_is_preferred_without_properties,
-    check_only_offered_brokers,
-    check_order_does_not_matter,
-    check_same_answer_twice,
-    check_deciding_changes_nothing,
-    check_reads_are_honest,
-    check_salt_is_mixed_in,
-    check_survives_pickle,
-    check_repr_rebuilds,
-    check_toml_round_trip,
-    check_memory_is_json,
-    check_rejections_are_explained,
-    check_idle_filters_admit_all,
-    check_limits_are_wide,
-    check_shedding_repeats,
-    check_splitting_repeats,
-    check_splits_are_sound,
-)
+#: Every check, in the order of this file.
+CHECKS: tuple[Check, ...] = tuple(check for name, check in [*globals().items()] if name.startswith("check_"))
 
 
 def _goes_by_properties(part: Any) -> bool:
