@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,12 +20,10 @@ from lookup.serve.messages import DecideMessage, recorded_client, recorded_prope
 from lookup.serve.policies import ServedPolicies
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
 
-__all__ = ["Answer", "Deciders", "Explainable", "Views", "reads_owners"]
+__all__ = ["Answer", "Deciders", "Views", "reads_owners"]
 
 #: Brokers whose views are kept, and views of each.
 _MOST_SENDERS, _VIEWS_EACH = 1000, 4
-#: Brokers of all the views of the decisions that can be explained: 2 kB each.
-_MOST_RECORDS = 50_000
 #: Sets of candidates whose instants are kept, and ballots of each.
 _MOST_INSTANTS, _MOST_BALLOTS = 256, 10_000
 _COLUMNS = SERVED_DECISIONS.names
@@ -159,36 +156,6 @@ class Answer(NamedTuple):
             "view": self.view.reference,
             **explain(self.policy, self.message.request, view).document(),
         }
-
-
-class Explainable:
-    """Keeps the latest answers, to explain them; fewer than asked for if their views have very many brokers."""
-
-    def __init__(self) -> None:
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
-        #: answers on each view, and brokers of all these views
-        self._on_view: Counter[View] = Counter()
-        self._records = 0
-
-    def __len__(self) -> int:
-        return len(self._answers)
-
-    def keep(self, answer: Answer, most: int) -> None:
-        """Keep an answer, and forget the oldest of too many."""
-        self._answers[answer.decision] = answer
-        self._count(answer.view, 1)
-        while len(self._answers) > most or (self._records > _MOST_RECORDS and len(self._answers) > 1):
-            self._count(self._answers.popitem(last=False)[1].view, -1)
-
-    def find(self, decision: str) -> Answer | None:
-        """Return the answer of a decision; None if it is not kept."""
-        return self._answers.get(decision)
-
-    def _count(self, view: View, answers: int) -> None:
-        self._records += len(view.records) * ((self._on_view[view] == 0) - (self._on_view[view] + answers == 0))
-        self._on_view[view] += answers
-        if not self._on_view[view]:
-            del self._on_view[view]
 
 
 @lru_cache(maxsize=_MOST_INSTANTS)

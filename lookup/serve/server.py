@@ -19,8 +19,9 @@ from aiohttp import web
 from lookup.engine.owners import Owners
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
+from lookup.model.recent import Recent
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, problem, read_body, refusal
-from lookup.serve.deciding import Deciders, Explainable, Views, reads_owners
+from lookup.serve.deciding import Answer, Deciders, Views, reads_owners
 from lookup.serve.following import Follower
 from lookup.serve.messages import PROTOCOL, body_of, decide_message, record_message
 from lookup.serve.metrics import Metrics
@@ -36,6 +37,8 @@ __all__ = ["DecisionServer"]
 #: Settings that cannot change while the server runs.
 _FIXED = ("bind", "cluster", "port", "record")
 _OWNERS = "view.ownership"
+#: Decisions that can be explained, the latest; views, of which many have one, take 2 kB for each broker.
+_EXPLAINED = 1_000
 #: Seconds between two looks at what the follower has found, while no broker asks.
 _FOLLOW_S = 0.1
 #: Whoever asks these needs no token.
@@ -104,7 +107,7 @@ class DecisionServer:
         #: a change of owners found no room in the record, so that its series cannot be repeated
         self._is_torn = False
         self._deciders = Deciders(served, self._owners, self._started_us)
-        self._explainable = Explainable()
+        self._explainable: Recent[str, Answer] = Recent(_EXPLAINED)
         #: is it about topics -> requests under way
         self._in_flight = {False: 0, True: 0}
         self._is_stopping = False
@@ -231,7 +234,7 @@ class DecisionServer:
         self.recorder.add_decision(answer, row, is_carried=is_carried)
         self.metrics.decisions(policy.name, "declined" if answer.broker is None else "chosen").inc()
         self.metrics.loads_age.set(now_us / 1e6 - view.oldest_load_ms / 1e3)
-        self._explainable.keep(answer, configured.section.explained)
+        self._explainable.put(answer.decision, answer)
         content = {
             "decision": answer.decision,
             "broker": answer.broker,
@@ -282,7 +285,7 @@ class DecisionServer:
 
     async def _explain(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["decision"]
-        answer = self._explainable.find(name)
+        answer = self._explainable.get(name)
         if answer is None:
             return problem(404, f"decision {name[:50]!r} is not among the last {len(self._explainable)}")
         return web.json_response(answer.explained(self._owners))

@@ -62,9 +62,6 @@ class ServingSection(Strict):
     """Characters of a key or value of a lookup property."""
     max_pending_rows: Positive = 500_000
     """Rows that may wait for a disk that is full; further ones are lost, and counted. Lookups wait in the brokers."""
-    explained: Positive = 10_000
-    """Decisions that can be explained afterwards, the latest; fewer if their views have more than 50,000 brokers
-    together."""
 
     @property
     def warnings(self) -> tuple[str, ...]:

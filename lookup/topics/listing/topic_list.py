@@ -9,7 +9,6 @@ Source: `docs/pulsar/protocol.md`; Pulsar's `TopicList.filterTopics` and `TopicL
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -25,8 +24,6 @@ __all__ = [
 ]  # fmt: skip
 
 _ALL = ".*"
-#: The commonest pattern, a beginning of names: it needs no engine.
-_BEGINNING = re.compile(r"([A-Za-z0-9_/-]+)\.\*")
 _SEPARATOR = "://"
 #: Longest first: the shorter one ends the longer one.
 _DOMAINS = ("non-persistent", "persistent")
@@ -168,7 +165,7 @@ class TopicsPattern:
         True
     """
 
-    __slots__ = ("_beginning", "_compiled", "bare", "text")
+    __slots__ = ("_compiled", "bare", "text")
 
     def __init__(self, text: str) -> None:
         if len(text) > _MOST_CHARACTERS:
@@ -177,19 +174,13 @@ class TopicsPattern:
         #: without its scheme, as it is compiled
         self.bare = without_pattern_scheme(text)
         self._compiled = _compiled(self.bare)
-        beginning = _BEGINNING.fullmatch(self.bare)
-        self._beginning = None if beginning is None else beginning[1]
 
     def __repr__(self) -> str:
         return f"TopicsPattern({self.text!r})"
 
     def matches(self, topic: str) -> bool:
         """Return whether the part of a complete name after its scheme matches."""
-        bare = without_scheme(without_partition(topic))
-        if self._beginning is not None:
-            # The dot of RE2 is no line feed.
-            return bare.startswith(self._beginning) and "\n" not in bare
-        return self.bare == _ALL or self._compiled.fullmatch(bare) is not None
+        return self.bare == _ALL or self._compiled.fullmatch(without_scheme(without_partition(topic))) is not None
 
     def filter(self, topics: Iterable[str]) -> list[str]:
         """Return the names that match, unchanged and in their order."""
