@@ -144,11 +144,7 @@ def collect(
 
 
 def asked_name(rest: AdminRest | None) -> str:
-    """Return the cluster's name, as the admin REST has it.
-
-    Raises:
-        InputError: if there is no REST to ask, or it does not answer, or names no cluster or several.
-    """
+    """Return the cluster's name, as the admin REST has it."""
     name = Argument("cluster")
     if rest is None:
         raise InputError(name, " must be given where there is no ", Argument("admin"), " to ask")
@@ -179,7 +175,6 @@ def reading(endpoints: Endpoints, rest: AdminRest | None, cluster: str) -> Itera
 def _sources(
     endpoints: Endpoints, rest: AdminRest | None, cluster: str, records: Queue[observing.Record]
 ) -> tuple[list[Source], pulsar.Client | None]:
-    """Make the sources that are given, and the client that those of topics share."""
     sources: list[Source] = []
     client: pulsar.Client | None = None
     if endpoints.zookeeper is not None:

@@ -102,11 +102,7 @@ class Credentials:
         return token
 
     def tls_context(self) -> ssl.SSLContext:
-        """Build the TLS settings of connections.
-
-        Raises:
-            InputError: if a file is not what it should be.
-        """
+        """Build the TLS settings of connections, or raise InputError if a file is not what it should be."""
         try:
             context = ssl.create_default_context(cafile=self.tls_ca)
         except ssl.SSLError:
@@ -366,7 +362,6 @@ class AdminRest:
         return self._found(path, _creation_of)
 
     def _found(self, path: str, read: Callable[[Any], Result], *, is_json: bool = True) -> Result | None:
-        """Return what `get` does, None if the status is 404."""
         try:
             return self.get(path, read, is_json=is_json)
         except urllib.error.HTTPError as error:

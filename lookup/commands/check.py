@@ -106,7 +106,6 @@ def _check_serving(arguments: argparse.Namespace) -> int:
 
 
 def _served(settings: ServingFile) -> None:
-    """Refuse policies that the server could not serve, and warn of the others."""
     from lookup.serve.policies import served_policies
 
     for sentence in served_policies(settings).warnings:
@@ -131,7 +130,6 @@ def _collected(settings: ServingFile) -> None:
 
 
 def _check_conf(arguments: argparse.Namespace) -> int:
-    """Check what a `broker.conf` says of the load manager, and print what becomes of each of its keys."""
     if arguments.set:
         arguments.parser.error("--set: a broker.conf is checked as it stands")
     written = {"name": "today", "from_broker_conf": arguments.config}
@@ -158,7 +156,6 @@ def _check_conf(arguments: argparse.Namespace) -> int:
 
 
 def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
-    """Warn of what is permitted but probably not meant, whatever the log."""
     # Warnings come before mistakes, which are raised: a user should see both at once.
     reads = {policy.name: policy.reads for policy in policies}
     for sentence in (*warnings_of(settings, reads), *obstacles_of(settings), *idle_weights_of(settings)):

@@ -154,7 +154,6 @@ def _require_apart(read: Mapping[str, str], output: str) -> None:
 
 
 def _warnings(report: IngestReport) -> Iterator[str]:
-    """Yield sentences about records that are lost, or that may not be what they look like."""
     yield from report.lost
     # The most frequent reasons come first; a log of another format has as many as lines, and five show the pattern.
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:

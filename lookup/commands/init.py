@@ -181,7 +181,6 @@ def _print_next(
 
 
 def _print_found(found: Recognised, arguments: argparse.Namespace) -> None:
-    """Print how a log is read, and what it lacks."""
     note(f"{arguments.log} is {found.what}")
     if found.doubt:
         note(f"note: {found.doubt}; its first lines have no day above 12, so check it in the mapping")

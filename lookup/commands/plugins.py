@@ -108,7 +108,6 @@ def described(
 
 
 def _sources(registry: Registry) -> dict[str, tuple[str, str | None]]:
-    """Return the origin of each plug-in, and its distribution unless it is a file, by the name of its module."""
     points = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     sources: dict[str, tuple[str, str | None]] = {}
     for source in registry.sources:

@@ -30,7 +30,6 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Serve until SIGTERM or Ctrl-C, then write what waits and return 0."""
     require_extra("serve", "aiohttp", "prometheus_client", "pyarrow", extra="serve")
     from lookup.serve.running import serve
 

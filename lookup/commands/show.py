@@ -66,7 +66,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace, path: str) -> int:
-    """Print settings as they are understood."""
     read = next((read for table, read in _READERS.items() if is_about(path, table)), load_evaluation)
     settings = read(path, settings_flags(arguments))
     if isinstance(settings, EvaluationFile):
@@ -120,7 +119,6 @@ def _sources_of(settings: EvaluationFile, sources: Mapping[str, str]) -> Comment
 
 
 def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, Any]:
-    """Write out the parts of policies that were read from a `broker.conf`, in place of its keys."""
     if any(policy.conf_file for policy in settings.policies):
         # Only then: without such a policy settings can be shown though a plug-in cannot be loaded.
         registry = load_plugins(settings.plugin_files)

@@ -188,7 +188,6 @@ class Stages:
 
 
 def _lasting(seconds: float) -> str:
-    """Write a duration: seconds below two minutes, minutes below two hours."""
     for unit, length, most in (("s", 1, 120), ("min", 60, 7_200)):
         if seconds < most:
             return f"{seconds / length:.0f} {unit}"

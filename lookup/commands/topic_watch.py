@@ -71,7 +71,6 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print the list of topics and its changes until the time is over, and return 0, or 130 if interrupted."""
     if arguments.duration is not None and arguments.duration < 0:
         arguments.parser.error("--for: should be 0 seconds, for the list alone, or more")
     if arguments.pattern is not None and arguments.labels is not None:

@@ -151,7 +151,6 @@ def servers_of(arguments: argparse.Namespace) -> Sequence[TopicServer]:
 
 
 def _gathered(servers: Sequence[TopicServer], question: Callable[[TopicServer], _Answer]) -> Gathered[_Answer]:
-    """Ask servers at the same time, and warn of those that did not answer."""
     found = gathered(servers, question)
     for sentence in found.missing:
         warn(f"the answer is partial, topics may be missing: {sentence}")

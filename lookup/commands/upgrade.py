@@ -114,11 +114,7 @@ class Upgrade:
 
 
 def upgrade_of(path: str, running: Release, to: Release) -> Upgrade:
-    """Compare the defaults of two releases for a `broker.conf`.
-
-    Raises:
-        SettingsError: if the file cannot be read.
-    """
+    """Compare the defaults of two releases for a `broker.conf`, or raise SettingsError if the file cannot be read."""
     before, after = RELEASES[running].defaults, RELEASES[to].defaults
     written = read_today(path, running).fates
     changed = {
@@ -146,11 +142,9 @@ def _effect(today: Today, acting: Collection[str]) -> Mapping[str, object]:
 
 
 def _last(value: Scalar) -> str:
-    """Write a value, a class by its last name."""
     return value.rpartition(".")[2] if isinstance(value, str) else json.dumps(value)
 
 
 def _slug(key: str) -> str:
-    """Write a key in small letters with dashes: `load-shedding` for `loadBalancerLoadSheddingStrategy`."""
     short = re.sub(r"^loadBalancer|Strategy$|Enabled$", "", key)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", short).lower()

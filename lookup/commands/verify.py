@@ -23,7 +23,6 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Verify a record, print the share that agrees and what does not, and return 0, or 1 if anything does not."""
     require_extra("verify", "pyarrow", extra="serve")
     from lookup.serve.verifying import verify
 

@@ -78,7 +78,6 @@ def check_row(
 
 
 def _incomplete(table: str, row: Mapping[str, Any]) -> str | None:
-    """Return what a row of sound values lacks; None if it is complete."""
     for name in REQUIRED[table]:
         if name not in row:
             return f"{name} is missing"

@@ -153,7 +153,6 @@ def reader_of(
 
 
 def _endless(parameters: Mapping[str, object], above: str = "") -> Iterator[tuple[str, float]]:
-    """Yield the keys whose values are infinite or no number: no reader has a use for them, and no manifest a word."""
     for key, value in parameters.items():
         if isinstance(value, Mapping):
             yield from _endless(value, f"{above}{key}.")
@@ -162,11 +161,7 @@ def _endless(parameters: Mapping[str, object], above: str = "") -> Iterator[tupl
 
 
 def check_mapping(reader: LogReader, files: Sequence[str], cluster: str | None) -> None:
-    """Refuse a mapping that fits no row, before anything is started to read all files.
-
-    Raises:
-        InputError: if the first file lacks a column that is named, with the nearest one; or if rows have no cluster.
-    """
+    """Refuse a mapping that fits no row, before anything is started to read all files."""
     if not isinstance(reader, DelimitedReader):
         return
     if not reader.cluster and cluster is None:
@@ -253,13 +248,11 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
 
 @lru_cache(maxsize=1)
 def _load_shipped(plugin_files: PluginContents) -> None:
-    """Load plug-in files, so that the classes in them can be unpickled; again if they differ from the last."""
     if plugin_files:
         load_contents(plugin_files)
 
 
 def _require_readable(reports: Sequence[tasks.SourceReport], reader: LogReader, most: float) -> None:
-    """Raise the first failure of a source, or refuse a log of which too little can be used."""
     for report in reports:
         if report.failure and report.is_reader_fault:
             raise PluginError(f"log reader {reader.name!r} failed in {report.path}, {report.failure}")
@@ -291,7 +284,6 @@ def _require_readable(reports: Sequence[tasks.SourceReport], reader: LogReader, 
 
 
 def _require_likely_times(reports: Sequence[tasks.SourceReport], reader: LogReader) -> None:
-    """Refuse times in a wrong unit, or of a clock of 12 hours without AM and PM."""
     for report in reports:
         is_delimited = isinstance(reader, DelimitedReader)
         form = str(reader.timestamp.get("format", "iso")) if isinstance(reader, DelimitedReader) else "unix_us"

@@ -356,7 +356,6 @@ class _Stage:
         self._count_one()
 
     def _count_one(self) -> None:
-        """Count a row or refusal; stage all of them if a task should hold no more."""
         self._unwritten += 1
         if self._unwritten >= _STAGED_ROWS:
             self.flush()

@@ -194,7 +194,6 @@ def _versions_here() -> Sequence[tuple[str, str | None]]:
 def _with_versions(
     here: Sequence[tuple[str, str | None]], task: Callable[[_Item, _Shared], _Answer], item: _Item, shared: _Shared
 ) -> _Answer:
-    """Run a task, unless distributions have other versions than here."""
     found = ((name, wanted, _version(name)) for name, wanted in here)
     others = [f"{name} {has or 'not installed'} instead of {wanted}" for name, wanted, has in found if has != wanted]
     if others:

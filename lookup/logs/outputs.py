@@ -135,7 +135,6 @@ def _require_ours(folder: Path, output: str) -> None:
 
 
 def _replace(path: Path, new: Path, old: Path, names: Sequence[str]) -> None:
-    """Put a new output in its place, or finish that."""
     if new.exists():
         if path.exists():
             path.rename(old)
@@ -229,9 +228,6 @@ def named_refusals(output: str, key: str | None = None) -> Iterator[None]:
 
     Args:
         key: the setting that names it; None: it is an argument.
-
-    Raises:
-        InputError: naming the output and what was refused.
     """
     try:
         yield
@@ -292,7 +288,6 @@ def create_file(path: str) -> Iterator[Any]:
 
 
 def _located(output: str) -> tuple[arrow_fs.FileSystem, str]:
-    """Return the file system of an output and the path in it, without a slash at its end."""
     system, path = locate(output)
     return system, path.rstrip("/") or "/"
 
@@ -366,11 +361,7 @@ def _put(system: arrow_fs.FileSystem, path: str, content: bytes) -> None:
 
 
 def remove_folder(system: arrow_fs.FileSystem, path: str) -> None:
-    """Remove a folder and everything in it.
-
-    Raises:
-        OSError: if that is refused.
-    """
+    """Remove a folder and everything in it, or raise OSError if that is refused."""
     # A store over a disk's folders has them as objects of their own, each of which goes when it is empty: a level of
     # folders each time, where others remove all at once.
     for left in range(_DEEPEST, -1, -1):

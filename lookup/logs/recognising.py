@@ -243,7 +243,6 @@ def _best_trials(path: str, head: _Head, registry: Registry) -> list[_Trial]:
 
 
 def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registry: Registry) -> list[_Trial]:
-    """Read a further file of a log with what reads the first one; return the trials that can."""
     head = _head(path, lines)
     parts = [_Trial(trial.proposal) for trial in trials]
     for part in parts:
@@ -268,7 +267,6 @@ def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registr
 
 
 def _table(file: LogFile) -> Recognised:
-    """Describe a table LOOKUPS by the first rows of its first file."""
     trial = _Trial(Proposal("a table LOOKUPS in Parquet", ""))
     columns = [name for name in ("properties", "broker", "asked_broker") if name in file.columns]
     with open_parquet(file.path) as parquet:
@@ -279,7 +277,6 @@ def _table(file: LogFile) -> Recognised:
 
 
 def _candidates(path: str, head: _Head, registry: Registry) -> Iterator[list[Proposal]]:
-    """Yield what a log may be, each with a mapping to try: the most particular first, and alternatives together."""
     tables, texts = _tables(head), [line for _, line in head.lines if line.strip()]
     for table in tables:
         canonical = canonical_mapping(table)
@@ -310,7 +307,6 @@ def _candidates(path: str, head: _Head, registry: Registry) -> Iterator[list[Pro
 
 
 def _tables(head: _Head) -> list[TextTable]:
-    """Return the tables that the first lines may be: of JSON objects, else of lines with delimiters."""
     objects = list(tables_of([line for _, line in head.objects if line.strip()]))
     if objects and not objects[0].delimiter:
         return objects
@@ -318,7 +314,6 @@ def _tables(head: _Head) -> list[TextTable]:
 
 
 def _broker_ids(texts: Sequence[str]) -> str:
-    """Return the lines of a mapping by which the addresses of brokers become their ids; none for the default port."""
     pairs = {match[1]: match[2] for text in texts if (match := _ADDRESSES.search(text))}
     ports = {identity.rpartition(":")[2] for identity in pairs.values()}
     if ports <= {"8080"}:
@@ -345,7 +340,6 @@ def _read(trial: _Trial, head: _Head, path: str, registry: Registry) -> bool:
 
 
 def _why_none(tried: Sequence[_Trial], head: _Head) -> str:
-    """Say why nothing reads a log: what came nearest to it, and what it lacks."""
     texts = [line for _, line in head.raw if line.strip()]
     lines, with_lookups = len(texts), head.with_lookups
     # A change of owner whose broker only the file's name can tell is one as well.

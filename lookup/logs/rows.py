@@ -154,11 +154,7 @@ def _micros(column: pa.Array) -> Ints:
 
 
 def sequence(batch: LogBatch) -> Ints:
-    """Return each row's number among those of its instant; one below all others if it has none.
-
-    Raises:
-        InputError: if a number has more than 64 bits with its sign.
-    """
+    """Return each row's number among those of its instant; one below all others if it has none."""
     rows = batch.rows
     # A row without number comes first at its instant, whatever file it is in; file and row break the tie.
     if "seq" not in rows.schema.names or rows.column("seq").null_count == rows.num_rows:

@@ -171,9 +171,6 @@ def list_files(sources: Sequence[str]) -> list[str]:
     """Return the files behind paths, directories, globs and URIs, sorted, each once.
 
     Files and folders whose name begins with `.` or `_` are left out of directories, as Spark does.
-
-    Raises:
-        InputError: naming the source that does not exist or holds no file.
     """
     if not sources:
         raise InputError("no source is given; name at least one log file or directory")
@@ -189,7 +186,6 @@ def list_files(sources: Sequence[str]) -> list[str]:
 
 
 def _below(source: str) -> list[str]:
-    """Return a source that is a file, or the files of one that is a folder."""
     system, inner = locate(source)
     kind = special_kind(inner) if isinstance(system, arrow_fs.LocalFileSystem) else None
     if kind is not None:
@@ -209,7 +205,6 @@ def _matching(pattern: str) -> list[str]:
 
 
 def _files_in(base: str, system: arrow_fs.FileSystem, folder: str) -> list[str]:
-    """Return the files of a folder that are not hidden, as paths or URIs below `base`."""
     listed = system.get_file_info(arrow_fs.FileSelector(folder, recursive=True))
     names = [os.path.relpath(info.path, folder) for info in listed if info.is_file]
     return [f"{base}/{name}" for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
@@ -219,9 +214,6 @@ def open_lines(path: str) -> Iterator[tuple[int, str]]:
     """Yield the numbered lines of a text file, without their ends; gzip, bzip2 and zstd are unpacked.
 
     Bytes that are no UTF-8 are read as Latin-1, so that names which differ stay apart.
-
-    Raises:
-        OSError: if it cannot be read, or is an archive of files.
     """
     system, inner = locate(path)
     with system.open_input_stream(inner, compression=None) as stream:
@@ -303,7 +295,6 @@ def _table_format(system: arrow_fs.FileSystem, root: str, path: str) -> bool:
 
 
 def _delta_files(path: str) -> list[str]:
-    """Return the files that the log of a Delta table names now."""
     try:
         from deltalake import DeltaTable  # noqa: PLC0415  an extra
         from deltalake.exceptions import DeltaError  # noqa: PLC0415  an extra
@@ -323,11 +314,7 @@ def _delta_files(path: str) -> list[str]:
 
 
 def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:
-    """Refuse a table, or a folder of tables, that is being written to an object store.
-
-    Raises:
-        InputError: if it is.
-    """
+    """Refuse a table, or a folder of tables, that is being written to an object store."""
     if has_folders(system):
         return
     folders = [root, root.rpartition("/")[0]]
@@ -339,7 +326,6 @@ def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:
 
 
 def _described(path: str, inner: str, table: TableName) -> LogFile:
-    """Read a file's footer; `inner` is its path below the table's folder."""
     with open_parquet(path) as parquet:
         metadata, schema = parquet.metadata, parquet.schema_arrow
     columns = tuple(schema.names)
@@ -394,11 +380,7 @@ def _require_once(source: str, schema: pa.Schema) -> None:
 
 
 def check_types(source: str, schema: pa.Schema, table: TableName) -> None:
-    """Refuse columns that cannot hold the table's values; columns of nothing but nulls may have any type.
-
-    Raises:
-        InputError: naming source, column, and both types.
-    """
+    """Refuse columns that cannot hold the table's values; columns of nothing but nulls may have any type."""
     _require_once(source, schema)
     for column in TABLES[table]:
         position = schema.get_field_index(column.name)

@@ -273,7 +273,6 @@ def _cut(text: str, delimiter: str, quote: str) -> list[str]:
 
 
 def _is_value(text: str) -> bool:
-    """Return if a text is no name of a column: empty, a number, a time or a topic."""
     text = text.strip()
     return (
         not text
@@ -330,7 +329,6 @@ def _columns_of(time: str) -> list[str]:
 
 
 def _with_zone(columns: Mapping[str, Sequence[str]], time: str) -> str:
-    """Return a time with the column of offsets behind it, if there is one."""
     behind = _behind(columns, time)
     if behind is None or not all(map(_ZONE.fullmatch, columns[behind])):
         return time
@@ -339,7 +337,6 @@ def _with_zone(columns: Mapping[str, Sequence[str]], time: str) -> str:
 
 
 def _behind(columns: Mapping[str, Sequence[str]], time: str) -> str | None:
-    """Return the column behind those of a time, None if they are the last."""
     names = list(columns)
     return next(iter(names[names.index(_columns_of(time)[-1]) + 1 :]), None)
 
@@ -359,7 +356,6 @@ def _may_tell(values: Sequence[str]) -> bool:
 
 
 def _is_encoded_topic(values: Sequence[str]) -> bool:
-    """Return if a column holds whole names of topics, percent-encoded."""
     return any("%" in value for value in values) and _mostly(_TOPIC, [unquoted(value) for value in values])
 
 
@@ -371,7 +367,6 @@ def missing_columns(table: TextTable) -> str:
 
 
 def _is_short_topic(name: str, values: Sequence[str]) -> bool:
-    """Return if a column holds topics without domain: tenant, namespace and name."""
     return not _named([name], _PATHS) and _mostly(_SHORT_TOPIC, values)
 
 
@@ -463,7 +458,6 @@ def _topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
 
 
 def _parts(columns: Mapping[str, Sequence[str]], what: str) -> list[str]:
-    """Return the column that holds a part of a topic's name, without empty values; nothing if there is none."""
     return [name for name in _named(columns, _NAMES[what])[:1] if all(columns[name])]
 
 
@@ -506,7 +500,6 @@ def _rules_of_texts(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _label(name: str) -> str | None:
-    """Return the key of the lookup property that a column is by its name, or by the last part of a nested key."""
     key = name.lower().rpartition(".")[2]
     return key if key in _LABELS else None
 

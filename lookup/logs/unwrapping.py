@@ -141,7 +141,6 @@ class Events:
         return self.number, text
 
     def _documents(self) -> Iterator[tuple[int, str]]:
-        """Yield the lines, with those of a JSON document that is spread over several joined into one."""
         held: list[tuple[int, str]] = []
         depth, is_array = 0, False
         for number, line in self.lines:
@@ -172,7 +171,6 @@ class Events:
         yield from held
 
     def _unwrap(self, line: str) -> Iterator[str]:
-        """Yield the events of a line, as readers have them."""
         when: str | None = None
         prefix = ""
         part = _CRI.match(line) if " std" in line else None
@@ -237,7 +235,6 @@ class Events:
 
 
 def _count(phrase: re.Pattern[str], line: str) -> int:
-    """Count a phrase in a line; an envelope may repeat one text under several keys."""
     found = len(phrase.findall(line))
     if found < 2:
         return found
@@ -377,7 +374,6 @@ def _lines(text: Any, key: str, ts: int | None, clock: str, *, is_text: bool = F
 
 
 def _context(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return the attributes of an event of JSON."""
     context: dict[str, str] = {}
     for name in ("contextMap", "mdc", "attributes"):
         given = _text_of(record.get(name))
@@ -386,7 +382,6 @@ def _context(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _time_of(record: Mapping[str, Any]) -> tuple[str, int | None]:
-    """Return the key and the time of an envelope, µs; None if it has none."""
     for key in _TIME_KEYS:
         value = record.get(key)
         if key == "instant" and isinstance(value, dict):
@@ -401,7 +396,6 @@ def _time_of(record: Mapping[str, Any]) -> tuple[str, int | None]:
 
 
 def _us(text: str | None) -> int | None:
-    """Return the time that a text says, µs; None if it says none."""
     if not text:
         return None
     unit = counted_unit(text)

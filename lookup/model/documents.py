@@ -104,12 +104,7 @@ class Unreadable:
 
 
 def toml_table(text: str) -> dict[str, Any]:
-    """Read a TOML text.
-
-    Raises:
-        tomllib.TOMLDecodeError: if it is none.
-        NestingError: if it is nested too deep.
-    """
+    """Read a TOML text, or raise tomllib.TOMLDecodeError if it is none, NestingError if it is nested too deep."""
     try:
         table = tomllib.loads(text)
     except RecursionError:
@@ -124,12 +119,7 @@ def toml_table(text: str) -> dict[str, Any]:
 
 
 def json_value(text: str) -> Any:
-    """Read a JSON text.
-
-    Raises:
-        ValueError: if it is none.
-        NestingError: if it is nested too deep.
-    """
+    """Read a JSON text, or raise ValueError if it is none, NestingError if it is nested too deep."""
     try:
         value = json.loads(text)
     except RecursionError:

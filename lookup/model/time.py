@@ -149,7 +149,6 @@ class _ClockError(Exception):
 
 
 def _placed(moment: datetime, zone: tzinfo) -> int:
-    """Return the instant of a moment, µs; one without offset is what clocks showed in a zone."""
     if moment.tzinfo is not None:
         return to_us(moment)
     first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))

@@ -177,7 +177,6 @@ class TopicServer:
                 yield mark, message
 
     def _ask(self, method: str, target: str, body: str | None, form: TypeAdapter[Any] | None) -> Any:
-        """Return the answer to a request, which has the form; None: it has no body."""
         data = None if body is None else body.encode()
         request = Request(f"{self.url}{target}", data, self._headers, method=method)
         with self._answer(request, _REQUEST_S) as answer:

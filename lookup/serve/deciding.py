@@ -139,11 +139,7 @@ class Answer(NamedTuple):
         return f"{view.reference}/{among}{instant}{owners}"
 
     def explained(self, owners: Owners) -> dict[str, Any]:
-        """Return every broker's rejection, scores and odds, as JSON; the policy is asked again.
-
-        Raises:
-            InputError: if it read owners, and too many have changed since.
-        """
+        """Return every broker's rejection, scores and odds, as JSON; the policy is asked again."""
         seen = None if self.owners is None else owners.at(self.owners, self.view.roster.ids)
         if self.owners is not None and seen is None:
             raise InputError(f"the owners that decision {self.decision} saw are not kept any more; its record has them")
@@ -187,13 +183,10 @@ class Deciders:
         self._asked: Recent[Hashable, _Asked] = Recent(_MOST_INSTANTS)
 
     def answer(self, policy: Policy, message: DecideMessage, view: View, ts_us: int) -> Answer:
-        """Decide.
+        """Decide, or raise PolicyError if a part fails and the policy says stop, or breaks its protocol.
 
         Args:
             ts_us: when; no two decisions of a server have the same, so that no two rolls of a bundle are one.
-
-        Raises:
-            PolicyError: if a part fails and the policy says stop, or breaks its protocol.
         """
         self.count += 1
         decision = f"{self._started_us:x}-{self.count:06d}"

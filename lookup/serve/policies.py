@@ -91,7 +91,6 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
 
 
 def _unserved(policy: Policy, masked: Sequence[str], provided: Sequence[str]) -> list[str]:
-    """Return why a policy cannot be served, a sentence for each part and source that is not provided."""
     problems = []
     for part, reads in zip(policy.parts, policy.part_reads, strict=True):
         for source, meaning in _ABSENT.items():
@@ -123,13 +122,10 @@ def plugin_versions(registry: Registry) -> dict[str, str]:
 
 
 def document_of(record: str, reference: str) -> dict[str, Any]:
-    """Read a document of a record.
+    """Read a document of a record, or raise InputError if it is not there or is no JSON object.
 
     Args:
         record: path or URI of its folder.
-
-    Raises:
-        InputError: if it is not there or is no JSON object.
     """
     name = f"settings/{reference}.json"
     system, inner = locate(f"{record}/{name}")

@@ -77,7 +77,6 @@ async def _listen(
     report: Callable[[str], None],
     heed: Callable[[signal.Signals, Callable[[], object]], None],
 ) -> None:
-    """Answer requests until told to end, then write what waits."""
     ended = asyncio.Event()
     # What is there now stays, libraries and settings: without it a full collection takes a third of the time, in which
     # brokers wait.

@@ -138,7 +138,6 @@ class DecisionServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Admit a request, turn mistakes into answers and count."""
         path = _beginning(request.path)
         self.connections.heard(request.protocol)
         # So it stays if the client leaves, with which its request ends.
@@ -301,7 +300,6 @@ class DecisionServer:
         return self._last_us
 
     def _follow_owners(self) -> None:
-        """Apply the changes of owners that the follower has found, and record them."""
         if self._follower is None:
             return
         changes, recorder, now_us = self._follower.changes, self.recorder, self._last_us
@@ -396,7 +394,6 @@ class DecisionServer:
 
 
 def _require_same(configured: _Configured, before: _Configured) -> None:
-    """Refuse new settings that differ in what cannot change while the server runs."""
     changed = [f"serving.{key}" for key in _FIXED if getattr(configured.section, key) != getattr(before.section, key)]
     new, old = configured.settings, before.settings
     changed += [table for table in ("collect", "topics") if getattr(new, table) != getattr(old, table)]

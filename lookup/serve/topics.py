@@ -277,7 +277,6 @@ class ServedTopics:
             await asyncio.sleep(self._collect.topics_every_s)
 
     async def _follow_once(self, source: AdminRest) -> str | None:
-        """Look at all namespaces; return why the last of those that cannot be read cannot."""
         trouble: str | None = None
         listed = set(await _in_daemon(source.namespaces))
         for namespace in sorted(listed.union(await self._ask(self._known))):
@@ -360,7 +359,6 @@ def _printed(answer: ListAnswer, *, reads_properties: bool) -> str:
 
 
 def _topics_of(source: AdminRest, namespace: str) -> tuple[str, ...] | None:
-    """Return the topics that the cluster has in a namespace, sorted, each once; None if it has no such namespace."""
     topics = source.topics(namespace)
     if topics is None:
         return None

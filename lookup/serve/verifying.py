@@ -148,7 +148,6 @@ def _verified(files: Sequence[str], record: str, registry: Registry) -> Verified
 
 
 def _rows_of(record: str, table: str, columns: list[str], wanted: pc.Expression) -> Iterator[dict[str, Any]]:
-    """Yield rows of a table of a record; none if it is not there."""
     try:
         files = list_files([f"{record}/{table}"])
     except InputError:
@@ -163,7 +162,6 @@ def _rows_of(record: str, table: str, columns: list[str], wanted: pc.Expression)
 
 
 def _recorded_views(record: str, references: set[str]) -> Mapping[str, ViewRecords]:
-    """Return the records of the views that some decisions name, sorted by broker; those that are there."""
     views: dict[str, ViewRecords] = {}
     wanted = pc.field("view").isin(pa.array(sorted(references), pa.string()))
     # Without any, every decision disagrees by its view.
@@ -309,7 +307,6 @@ class _Described:
 
 
 def _compared(row: Mapping[str, Any], ballot: Ballot, seed: int) -> str | None:
-    """Return how a decision differs from a ballot and its dice; None if it does not."""
     odds = dict(row["odds"] or ())
     if odds != ballot.odds:
         broker = next(name for name in {**odds, **ballot.odds} if odds.get(name) != ballot.odds.get(name))

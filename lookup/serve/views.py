@@ -80,13 +80,10 @@ class View:
 
 
 def view_of(records: Mapping[str, tuple[str, str | None]], ts_us: int, surroundings: Surroundings) -> View:
-    """Build a view.
+    """Build a view, or raise InputError naming the broker whose data or load is not what Pulsar writes.
 
     Args:
         records: by broker id the JSON texts of `BrokerLookupData` and `BrokerLoadData`; None: it has not reported.
-
-    Raises:
-        InputError: naming the broker whose data or load is not what Pulsar writes.
     """
     brokers, rows, reported_ms = [], [], []
     for broker, (data, load) in records.items():

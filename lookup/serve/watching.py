@@ -177,7 +177,6 @@ class Watchers:
             group.sent = None
 
     async def _first(self, group: _Group, mark: str) -> tuple[Message, bytes]:
-        """Return the first message of a connection: the changes since a mark, or the whole list."""
         await self._ask(self._catalog.refresh)
         message: Message | None = group.has or (await self._ask(group.topics.since, mark) if mark else None)
         if message is None:
@@ -222,7 +221,6 @@ class Watchers:
     # Events
 
     def _hear(self, event: TopicEvent) -> None:
-        """Take in an event, in the thread that writes."""
         self._arrived.append(event)
         if not self._has_arrived.is_set():
             self._loop.call_soon_threadsafe(self._has_arrived.set)

@@ -138,9 +138,6 @@ def read_broker_conf(path: str | os.PathLike[str]) -> BrokerProfile:
     An empty value means Pulsar's default, except for a lookup property, which may be empty. Of a key given several
     times the last one counts, as in Java. A key that Pulsar does not know is no mistake. The profile's `warnings` have
     what Java reads otherwise than people do, and its `slips` the keys that resemble one that Pulsar knows.
-
-    Raises:
-        SettingsError: if the file is absent or has no key of Pulsar, or for values of the wrong kind; all together.
     """
     text = read_conf(Path(path))
     own = [key for key in text.differing if key in _KEYS.values() or key.startswith("lookup.")]
@@ -174,7 +171,6 @@ def _profile(path: str | os.PathLike[str], text: ConfText) -> BrokerProfile:
 
 
 def _cautions(text: ConfText) -> Iterator[str]:
-    """Yield a sentence for everything that is read otherwise than its author may think."""
     yield from text.warnings
     counts = Counter(key for key, _ in text.pairs)
     for key, value in dict(text.pairs).items():
@@ -277,7 +273,6 @@ def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar
 
 
 def _release_of(values: Mapping[str, str]) -> tuple[str, str]:
-    """Return the release of a file, and why it counts."""
     added = next((key for key in values if "5.0" in KEYS.get(key, ())), None)
     if added is None:
         return DEFAULT_RELEASE, "which counts where no release is known"
@@ -374,7 +369,6 @@ def _mistakes(keys: Mapping[str, Scalar]) -> dict[str, str]:
 
 
 def _strategies(keys: dict[str, Scalar], release: PulsarRelease) -> tuple[list[str], list[str]]:
-    """Replace strategies that the manager does not use, and return why it cannot start, and what it would log."""
     placement, shedder = keys[_PLACEMENT], keys[_SHEDDER]
     is_foreign = shedder not in _SHEDDERS[str(keys[_MANAGER])]
     foreign = f"{_SHEDDER}: {printable(str(shedder))} is not for {str(keys[_MANAGER]).rpartition('.')[2]}"
@@ -403,7 +397,6 @@ def _strategies(keys: dict[str, Scalar], release: PulsarRelease) -> tuple[list[s
 
 
 def _parts(keys: Mapping[str, Scalar], manager: str, release: PulsarRelease) -> dict[str, Any]:
-    """Return the parts of a manager, with the rules of a release."""
     is_even = _is_on(keys, "loadBalancerDistributeBundlesEvenlyEnabled")
     # Pulsar separates the members of a set by commas.
     excluded = [*filter(None, map(str.strip, str(keys.get(_EXCLUDED, "")).split(",")))]

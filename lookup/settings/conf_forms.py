@@ -52,11 +52,7 @@ class ConfText:
 
 
 def read_conf(path: Path) -> ConfText:
-    """Read a configuration in any form.
-
-    Raises:
-        SettingsError: if it is absent, or no configuration of a broker of Pulsar; one sentence.
-    """
+    """Read a configuration in any form."""
     if is_device(path):
         raise SettingsError(f"{path}: is a device; expected a broker.conf")
     try:
@@ -72,7 +68,6 @@ def read_conf(path: Path) -> ConfText:
 # A search reads a file again for every candidate.
 @lru_cache(maxsize=8)
 def _parse(raw: bytes) -> ConfText:
-    """Read the bytes of a file; what is wrong is the message of a ValueError."""
     text = _of_text(raw)
     keys = [key for key, _ in text.pairs]
     if not any(key in KEYS or key.startswith(("loadBalancer", "lookup")) or near_miss(key) for key in keys):
@@ -149,7 +144,6 @@ def _of_variables(variables: Iterable[tuple[str, str]]) -> ConfText:
 
 
 def _of_documents(documents: Sequence[Any]) -> ConfText:
-    """Return the broker's keys of a YAML or JSON text."""
     seen = set[int]()
     sections = [section for document in documents for section in _sections(document, (), seen)]
     own = [(path, text) for path, text in sections if not any(map(_OTHER.search, path))]

@@ -68,11 +68,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_text(path: Path) -> str:
-    """Read a text file.
-
-    Raises:
-        SettingsError: one sentence, if it is absent or cannot be read.
-    """
+    """Read a text file."""
     if is_device(path):
         raise SettingsError(f"{path}: is a device; expected a text file")
     try:
@@ -89,11 +85,7 @@ def read_text(path: Path) -> str:
 
 
 def parsed_toml(text: str, path: Path) -> dict[str, Any]:
-    """Read the text of a TOML file.
-
-    Raises:
-        SettingsError: one sentence, if it is no TOML or nested too deep.
-    """
+    """Read the text of a TOML file."""
     try:
         return toml_table(text)
     except NestingError as error:

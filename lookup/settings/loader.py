@@ -66,11 +66,7 @@ class Findings(Generic[File]):
     problems: tuple[str, ...]
 
     def require(self) -> File:
-        """Return the settings.
-
-        Raises:
-            SettingsError: all mistakes together.
-        """
+        """Return the settings."""
         if self.settings is None:
             raise SettingsError(self.problems)
         return self.settings
@@ -201,7 +197,6 @@ class _Reading(Generic[File]):
         return Findings(settings.note_sources(sources), sound, ())
 
     def _over_topology(self, tree: Tree) -> Tree:
-        """Lay what the settings say of the topology over the file that they name."""
         section = tree.get("topology", {}) if "topology" in self.model.model_fields else {}
         file = values_of(section).get("file") if isinstance(section, dict) else None
         if not isinstance(file, str):

@@ -198,9 +198,6 @@ class PolicySpec(Strict):
 
         Args:
             changes: by key of a `broker.conf`, or by key path, like `shedder.threshold` or `scorers[0].weight`.
-
-        Raises:
-            SettingsError: for a path that leads nowhere, and for values that are wrong; all mistakes together.
         """
         keys = {key: value for key, value in changes.items() if not is_path(key)}
         # Whatever the policy comes from: no part reads the key.
@@ -229,9 +226,6 @@ class PolicySpec(Strict):
 
         Args:
             why: end of a sentence.
-
-        Raises:
-            SettingsError: if the `broker.conf` is wrong under that release.
         """
         if self._conf_file is None or "pulsar" in self._written:
             return self

@@ -210,8 +210,6 @@ def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str,
 
 
 def _broker(entry: BrokerEntry, broker_id: str, turn: int, number: int) -> Broker:
-    """Return a broker of an entry."""
-
     def value_of(values: Sequence[str]) -> str:
         return numbered(values[turn % len(values)], number)
 

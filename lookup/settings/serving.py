@@ -72,11 +72,7 @@ class ServingSection(Strict):
         return (f"serving.bind: {shown(self.bind)} and no serving.token_file: {who}; give a file with a token",)
 
     def token(self) -> str | None:
-        """Read the token that brokers have to send; None if they need none.
-
-        Raises:
-            SettingsError: if its file cannot be read, or holds no token.
-        """
+        """Read the token that brokers have to send; None if they need none."""
         if self.token_file is None:
             return None
         try:

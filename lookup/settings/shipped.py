@@ -58,11 +58,7 @@ def shipped() -> Mapping[str, Shipped]:
 
 
 def shipped_path(text: str) -> str:
-    """Return the path of the file that `shipped:NAME` names; any other text as it is.
-
-    Raises:
-        SettingsError: if nothing of that name ships.
-    """
+    """Return the path of the file that `shipped:NAME` names; any other text as it is."""
     if not text.startswith(_PREFIX):
         return text
     name = text.removeprefix(_PREFIX)

@@ -65,7 +65,6 @@ def in_process(size: Callable[[], Size], say: Callable[[str], object]) -> InProc
 
 
 def _has_session() -> bool:
-    """Return whether this process has an active session of Spark, which is not loaded for that."""
     if "pyspark.sql" not in sys.modules:
         return False
     from pyspark.sql import SparkSession  # noqa: PLC0415  a run without Spark does not load it

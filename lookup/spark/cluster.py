@@ -55,7 +55,6 @@ def ship_code(workers: Workers) -> None:
 
 @cache
 def _archive() -> str:
-    """Write the code into an archive, and return its path."""
     folder = tempfile.mkdtemp(prefix="lookup-code-")
     # Workers that come late are sent it, too.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -164,7 +163,6 @@ def _contents() -> Iterator[tuple[str, bytes]]:
 
 
 def _files(module: str) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a top-level module, without bytecode, and the name of each in the archive."""
     spec = importlib.util.find_spec(module)
     if spec is None:
         return

@@ -155,7 +155,6 @@ def create_session(
 
 
 def _connect(url: str) -> SparkSession:
-    """Return a session of a Connect server, whose settings hold: tasks read and write files without it."""
     try:
         session = SparkSession.builder.remote(url).getOrCreate()
         session.version  # noqa: B018  the first call of the server
@@ -195,7 +194,6 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _require_java(without: str | Argument) -> None:
-    """Refuse to go on without a Java to start Spark with: that of JAVA_HOME, else one on the path."""
     home = os.environ.get("JAVA_HOME")
     if home and not (Path(home) / "bin" / "java").exists():
         raise SettingsError(f"JAVA_HOME is {home!r}, but there is no bin/java; Spark needs Java 17 or newer")

@@ -51,7 +51,6 @@ def make_anew(catalog: Catalog, topics: Sequence[str]) -> None:
 
 
 def _known(catalog: Catalog, namespace: str) -> tuple[str, ...] | None:
-    """Return the topics that a catalog has in a namespace, sorted; None if it has no such namespace."""
     try:
         return tuple(catalog.topics(namespace, "all"))
     except NotFoundError:

@@ -111,7 +111,6 @@ def generate(
 
 
 def _write_lookups(log: ClusterLog, name: str, directory: str, numbers: Iterator[int]) -> None:
-    """Write the rows of one cluster, files of at most a million rows of one day, numbered through all clusters."""
     dictionaries = {
         column: pa.array(list(entries), pa.string())
         for column, entries in {"cluster": (name,), **log.dictionaries}.items()
@@ -245,7 +244,6 @@ class ClusterLog:
         owners.place(quietest[: max(0, int(owners.registered.sum()) - 2)].tolist())
 
     def _report(self, piece: Piece) -> NDArray[np.bool_]:
-        """Report the load of bundles and brokers, and let the policy act; return the topics that lost their broker."""
         owners, ts = self._owners, piece.start
         if self._figures is None or not self._reports % _BUNDLE_REPORTS or self._figures.names is not owners.names:
             self._figures = self._bundle_traffic.draw(ts, owners.names, owners.bundle)
@@ -256,7 +254,6 @@ class ClusterLog:
         return owners.shed(load)
 
     def _columns(self, draw: Draw) -> _Columns:
-        """Roll the dice of every row, let the owners answer, and lay out the canonical columns."""
         # Two words of 64 bits hold eight numbers, in one draw instead of seven.
         words = self._dice.integers(0, 2**64, (2, len(draw)), dtype=np.uint64)
         columns = ((word >> np.uint64(16 * part)).astype(np.uint16) for word in words for part in range(4))
@@ -280,7 +277,6 @@ class ClusterLog:
     def _answers(
         self, draw: Draw, dice: Mapping[str, NDArray[np.uint16]], drawn: _Columns, *, hop: NDArray[np.bool_]
     ) -> _Columns:
-        """Return the columns that record the policy's answers."""
         failing = (dice["failing"] < _FAILING) & ~hop
         # As in Pulsar, a redirect and a read-only lookup give no bundle an owner. Of a failed one the answer is lost.
         assigning = ~(hop | drawn["read_only"].astype(bool, copy=False))

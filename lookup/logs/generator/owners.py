@@ -171,7 +171,6 @@ class SyntheticOwners:
         return gone[self.bundle]
 
     def _given(self) -> NDArray[np.intp]:
-        """Return the numbers of the bundles that have an owner, heartbeat bundles left out."""
         return np.setdiff1d(np.flatnonzero(self.owner >= 0), self._pinned)
 
     def _split(self, ts: int, weight: NDArray[np.float64] | None) -> None:

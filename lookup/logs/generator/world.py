@@ -227,7 +227,6 @@ def _popularity(weights: NDArray[np.float64], heartbeats: int) -> Ints:
 def _make_clients(
     settings: GenerateSettings, cluster: int, brokers: tuple[BrokerSite, ...], dice: np.random.Generator
 ) -> Clients:
-    """Make the clients of a cluster by its number: racks unevenly filled, addresses by rack, one property set each."""
     sets = _property_sets(settings)
     count = np.maximum(1, np.floor(_uneven(settings.racks) * settings.clients).astype(np.int64))
     count[0] += settings.clients - count.sum()

@@ -127,9 +127,6 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
 
     Exports of log stores begin with the newest line. Entries that run backwards are turned round, so that those of one
     instant are in order as well; entries in no order are sorted.
-
-    Raises:
-        ValueError: if there are too many to be put in order.
     """
     source = iter(entries)
     # Part by part: a log may begin in order, and have an export that begins with the newest line behind that.

@@ -188,7 +188,6 @@ class OwnershipLog(BrokerLog):
     def _change(
         self, line: int, event: LogEvent, bundle: str, change: Mapping[str, Any] | None, by: str | None = None
     ) -> None:
-        """Put the OWNERSHIP row of the change that a printed record makes, if it makes one."""
         if change is not None:
             broker = self.origin.id_of(change["broker"] or "")
             self.ownership(line, event.ts, {**change, "bundle": bundle, "broker": broker, "by": by})
@@ -247,7 +246,6 @@ class OwnershipLog(BrokerLog):
 
 
 def _record(text: str) -> ServiceUnitStateData:
-    """Read the first record of a service unit in a text, as Java prints it."""
     match = _RECORD.search(text)
     if match is None:
         raise ValueError("the line has no whole record ServiceUnitStateData[...]")
@@ -272,7 +270,6 @@ def _bundle(event: LogEvent) -> str:
 
 
 def _names_bundle(event: LogEvent) -> _Match | None:
-    """Find the complete name of a bundle in an event's attributes, else in its message."""
     attributes = event.attributes
     names = [attributes[name] for name in _NAMED_BY if attributes.get(name)]
     if not names:

@@ -93,7 +93,6 @@ class CsvReader(_CanonicalReader):
 
 
 def _table_with(names: Container[str]) -> TableName:
-    """Return the table to which a record with columns of these names belongs."""
     telling: Mapping[str, TableName] = {
         "topic": "lookups", "load": "loads", "stats": "bundles", "bundle": "ownership", "event": "brokers",
     }  # fmt: skip
@@ -122,7 +121,6 @@ def _canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, 
 
 
 def _time(text: str, name: str) -> int:  # noqa: ARG001  of all functions of its kind
-    """Read an ISO time, UTC if it has no offset, or a count of µs."""
     text = text.strip()
     # Twenty digits are more than any int64 of µs holds.
     return int(text) if text.isdecimal() and len(text) < 20 else parse_iso(text)

@@ -173,7 +173,6 @@ class DelimitedReader:
         return [name.strip() for name in _cutter(self)(header) or ()]
 
     def _values(self, record: dict[str, str], fields: _FieldMap) -> dict[str, Any] | None:
-        """Return the values of a row, None if the mapping is for other records."""
         if self.decode:
             record |= {name: unquoted(record[name]) for name in self.decode if name in record}
         if not all(pattern.fullmatch(record[column]) for column, pattern in fields.conditions):
@@ -187,7 +186,6 @@ class DelimitedReader:
 
 
 def _missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
-    """Return the first column that a mapping names and a header lacks, and the nearest; None if it has all."""
     missing = next((column for column in fields.columns if column not in names), None)
     return None if missing is None else f"column {_beside(missing, names, 'it has')}"
 
@@ -200,7 +198,6 @@ def _beside(missing: str, names: Iterable[str], there: str) -> str:
 
 
 def _problem_of_objects(fields: _FieldMap, lines: Iterator[tuple[int, str]]) -> str | None:
-    """Return which key none of the first objects has; None if there is no object either."""
     keys: dict[str, None] = {}
     for _, line in islice(lines, _OBJECTS):
         try:

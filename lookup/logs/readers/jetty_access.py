@@ -66,7 +66,6 @@ class JettyAccessReader(LogOrigin):
 
 
 def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
-    """Return the values of a lookup, None if the request is another; ValueError if it cannot be read."""
     ncsa = _NCSA.search(line)
     if ncsa is not None:
         values = _lookup(ncsa["uri"], ncsa["status"], ncsa["method"])
@@ -90,17 +89,12 @@ def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
 
 
 def _lookup(uri: str, status: str, method: str) -> dict[str, Any] | None:
-    """Return what the request line says of a lookup, None if it is another request of the same path."""
     values = http_lookup(uri) if method == "GET" else None
     return values and {**values, "result": RESULT_OF_STATUS.get(status, "failed")}
 
 
 def http_lookup(uri: str) -> dict[str, Any] | None:
-    """Return topic, authoritative, listener and asked broker of a lookup over HTTP, None if it is another request.
-
-    Raises:
-        ValueError: if the path names no topic.
-    """
+    """Return topic, authoritative, listener and asked broker of a lookup over HTTP, None if it is another request."""
     match = _URI.search(uri)
     if match is None:
         return None

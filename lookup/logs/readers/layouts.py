@@ -115,7 +115,6 @@ class LogOrigin:
 
 
 def _first_group(pattern: str, source: str) -> str | None:
-    """Return the first group of what a pattern finds in a path, all of it if it has no group."""
     match = re.search(pattern, source) if pattern else None
     if match is None:
         return None
@@ -161,11 +160,7 @@ class LineLayout:
             self._moment(clock[1], self._day)
 
     def read(self, line: str) -> LogEvent | None:
-        """Return the line's event, None if the line is in none of the layouts.
-
-        Raises:
-            ValueError: if it is, but has no usable time.
-        """
+        """Return the line's event, None if the line is in none of the layouts."""
         record = _json_record(line)
         if record is not None:
             message, attributes = _split(record["message"])
@@ -181,11 +176,7 @@ class LineLayout:
         return None
 
     def time_before(self, line: str, end: int) -> int:
-        """Return the last complete timestamp in the first `end` characters, or the clock's on the current day, µs.
-
-        Raises:
-            ValueError: if there is none, or no day to the clock.
-        """
+        """Return the last complete timestamp in the first `end` characters, or the clock's on the current day, µs."""
         # The last one: a collector puts its own time before the log's.
         dated = _DATED.findall(line, 0, end)
         if dated:
@@ -209,7 +200,6 @@ class LineLayout:
 
 
 def _day_in(source: str) -> date | None:
-    """Return the day that a path names, the last one if there are several."""
     for year, month, day in reversed(_DAY_IN_PATH.findall(source)):
         # Eight digits may be anything: an id, a build.
         try:
@@ -220,7 +210,6 @@ def _day_in(source: str) -> date | None:
 
 
 def _json_record(line: str) -> dict[str, Any] | None:
-    """Return an event of JSON as `unwrapping.py` writes it, None for a line of text."""
     if not line.startswith('{"'):
         return None
     try:

@@ -105,7 +105,6 @@ class Pairing:
                 yield first.other or Row(first.table, first.line, first.values or {})
 
     def _take(self, topic: str) -> _Entry | None:
-        """Return the oldest waiting request of a topic and let it wait no longer."""
         queue = self._waiting.get(topic)
         if queue is None:
             return None

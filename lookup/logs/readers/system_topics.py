@@ -62,7 +62,6 @@ class SystemTopicsReader:
 
 
 def _rows(line: int, record: dict[str, Any], changes: OwnershipChanges) -> Iterator[Row]:
-    """Yield the rows of one message; PulsarLookupError if it is not as Pulsar writes it."""
     topic = text(record.get("topic"), "topic")
     if topic not in (BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC):
         return
@@ -172,11 +171,7 @@ def load_row(broker: str, value: str, ts_us: int) -> dict[str, Any]:
 
 
 def bundle_rows(value: str, ts_us: int) -> list[dict[str, Any]]:
-    """Return the rows of BUNDLES that a broker's list of its most loaded bundles makes, without the cluster.
-
-    Raises:
-        InputError: if the list is none, or an entry of it.
-    """
+    """Return the rows of BUNDLES that a broker's list of its most loaded bundles makes, without the cluster."""
     entries = parsed_object(value, "the list of top bundles").get("topBundlesLoadData", [])
     if not isinstance(entries, list):
         raise InputError(f"topBundlesLoadData is {shown(entries)}, not a list")

@@ -71,13 +71,10 @@ def value_template(text: str) -> Template:
 
 
 def topic_template(text: str) -> Template:
-    """Read the template of a topic's name.
+    """Read the template of a topic's name, or raise ValueError if it cannot make a topic.
 
     `{column}` alone holds complete names, and `persistent://{column}` names without the domain: both stay as they are.
     So does the namespace, with its tenant, in `persistent://{namespace}/{topic}`.
-
-    Raises:
-        ValueError: if it cannot make a topic.
     """
     if _WHOLE_NAME.fullmatch(text):
         return _parsed(text, lambda before: str)

@@ -71,11 +71,7 @@ def cut_quoted(line: str, delimiter: str, quote: str) -> list[str]:
 
 
 def object_of(line: str) -> dict[str, Any]:
-    """Return the JSON object that a line is.
-
-    Raises:
-        ValueError: with a clause that says what the line is instead.
-    """
+    """Return the JSON object that a line is, or raise ValueError with a clause that says what the line is instead."""
     try:
         return parsed_object(line, "the line")
     except InputError as error:

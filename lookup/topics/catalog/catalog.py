@@ -327,7 +327,6 @@ class Catalog:
         self._amend(topic, lambda before: pairs_without(before, keys), rules)
 
     def _amend(self, topic: str, amended: Callable[[Mapping[str, str]], Mapping[str, str]], rules: PairRules) -> None:
-        """Change the labels or properties of a topic, which are those of each of its partitions."""
         with self.together():
             # Asked first, so that an unknown partition of a known topic is refused.
             self._meant_by(topic)
@@ -356,7 +355,6 @@ class Catalog:
         return self._storage.partitions(topic) if self._storage.entry(topic) is None else (topic,)
 
     def _meant_by(self, topic: str) -> Sequence[str]:
-        """Return the names of the entries that a name stands for, at least one."""
         parts = self._parts(topic)
         if not parts:
             raise self._unknown(topic)

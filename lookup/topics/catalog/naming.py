@@ -147,12 +147,7 @@ def checked_new_name(topic: str) -> TopicName:
 
 
 def checked_namespace(namespace: str) -> str:
-    """Return the name of a namespace that topics can be in: two parts; `a/b/c` would read as topic `c` of `a/b`.
-
-    Raises:
-        InvalidNameError: if it is not of the form tenant/namespace.
-        ArgumentError: for its length.
-    """
+    """Return the name of a namespace that topics can be in: two parts; `a/b/c` would read as topic `c` of `a/b`."""
     if len(namespace) > _MAX_NAMESPACE_LENGTH:
         message = f"namespace {shown(namespace)} has {len(namespace):,} characters, more than {_MAX_NAMESPACE_LENGTH:,}"
         raise ArgumentError(message)

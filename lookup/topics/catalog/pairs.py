@@ -74,11 +74,7 @@ PROPERTY_RULES = PairRules("property", "properties", _PROPERTY_SIGNS, _PROPERTY_
 
 
 def checked_pairs(pairs: Pairs, rules: PairRules) -> dict[str, str]:
-    """Return pairs as a dictionary.
-
-    Raises:
-        ArgumentError: for the first key or value that may not be stored, and for more than `MAX_PAIRS`.
-    """
+    """Return pairs as a dictionary."""
     checked = dict(pairs)
     _refuse_too_many(checked, rules)
     for key, value in checked.items():
@@ -106,11 +102,7 @@ def pairs_without(pairs: Mapping[str, str], keys: Collection[str] | None) -> dic
 
 
 def checked_keys(keys: Iterable[str], rules: PairRules, *, everything: bool) -> Collection[str] | None:
-    """Return the keys to remove, None for all keys.
-
-    Raises:
-        ArgumentError: if neither keys nor everything is named, or both, and for one text in place of a list.
-    """
+    """Return the keys to remove, None for all keys."""
     if isinstance(keys, str):
         raise ArgumentError(f"the {rules.field} to remove are {shown(keys)}, which is one text and no list of keys")
     named = frozenset(keys)

@@ -111,11 +111,7 @@ class SqliteStorage:
                     yield TopicEntry(*entry)
 
     def events_since(self, revision: int) -> Iterable[TopicEvent]:
-        """Return the events after a revision, in order, as they are read.
-
-        Raises:
-            StateError: if some of them are no longer kept, or the revision is ahead.
-        """
+        """Return the events after a revision, in order, as they are read."""
         row = self._ask("SELECT count(*), max(revision) FROM events WHERE revision > ?", revision).fetchone()
         # Without events the revision is read by a second statement, and another process may have written in between.
         n_kept, current = row[0], row[1] or self.revision

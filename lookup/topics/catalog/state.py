@@ -104,7 +104,6 @@ class Announcer:
             raise
 
     def _next(self) -> TopicEvent | None:
-        """Return the next event; None ends the announcement, before any other event can come."""
         with self._lock:
             if self._queue:
                 return self._queue.popleft()

@@ -27,9 +27,6 @@ def lister_failing(name: str, what: str) -> Iterator[None]:
     Args:
         name: of the lister.
         what: the failure, as in "failed on public/default".
-
-    Raises:
-        PolicyError: naming it, with file and line of its code.
     """
     try:
         yield

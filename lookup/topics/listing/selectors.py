@@ -46,7 +46,6 @@ def parse(text: str) -> Selector:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Divide a text at the commas that are in no list of values."""
     start, opened = 0, _OPENED.search(text)
     while start <= len(text):
         # Searched once per list and not once per comma: a text that is all commas must not take its length squared.

@@ -129,7 +129,6 @@ class TopicLister:
         return ListAnswer(_NO_TOPICS if is_known else topics, topics.topics_hash, changed=not is_known)
 
     def _looked_up(self, query: TopicQuery) -> Sequence[str]:
-        """Have the lister look up a query, and apply its selector; return the names, sorted, each once."""
         answered = self._answered(query)
         selected = tuple(self._catalog.selected(query.namespace, query.selector)) if query.selector else None
         known = self._look_ups.get(query)
@@ -145,7 +144,6 @@ class TopicLister:
         return names
 
     def _answered(self, query: TopicQuery) -> tuple[str, ...]:
-        """Return the lister's answer, as far as it is a complete list of anything."""
         name = self._lister.name
         with lister_failing(name, f"failed on {query.namespace}"):
             listing: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
@@ -168,7 +166,6 @@ _MOST_TOPICS = 10_000_000
 
 
 def _check_properties(properties: Mapping[str, str], limits: ListingSection) -> None:
-    """Refuse too many properties, and one that is no text, is too long or has characters that no topic's may have."""
     if len(properties) > limits.max_properties:
         message = f"{len(properties)} properties were sent; one request may have {limits.max_properties}"
         raise ArgumentError(message)
@@ -182,7 +179,6 @@ def _check_properties(properties: Mapping[str, str], limits: ListingSection) -> 
 
 
 def _fault_of_property(text: object, longest: int) -> str | None:
-    """Return the fault of a key or value, as the end of a sentence; None: there is none."""
     if not isinstance(text, str):
         return "is not text"
     if len(text) > longest:
