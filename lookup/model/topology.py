@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lookup.model.broker import Location
 
 if TYPE_CHECKING:
-    from lookup.model.links import Links
+    import networkx as nx
 
 __all__ = ["LEVELS", "Edge", "Topology"]
 
@@ -51,19 +51,25 @@ class Topology:
         return self._between(a, b, "price_per_gb", self.price_per_gb)
 
     @cached_property
-    def _links(self) -> Links | None:
-        """Return the links with the ways over them, None if there are no links."""
-        if not self.edges:
-            return None
+    def _links(self) -> nx.Graph[str]:
         # Few topologies have links, and networkx takes a sixth of the time in which a command starts.
-        from lookup.model.links import Links  # noqa: PLC0415
+        import networkx as nx  # noqa: PLC0415
 
-        return Links((edge.a, edge.b, {"ms": edge.ms, "price_per_gb": edge.price_per_gb}) for edge in self.edges)
+        links: nx.Graph[str] = nx.Graph()
+        links.add_edges_from(
+            (edge.a, edge.b, {"ms": edge.ms, "price_per_gb": edge.price_per_gb}) for edge in self.edges
+        )
+        return links
 
     @cached_property
     def distances(self) -> tuple[float, ...]:
         """Return every distance in ms that two places may have, ascending, each once."""
-        linked = () if self._links is None else self._links.lengths("ms")
+        linked: list[float] = []
+        if self.edges:
+            import networkx as nx  # noqa: PLC0415
+
+            paths = nx.all_pairs_dijkstra_path_length(self._links, weight="ms")
+            linked = [float(length) for _, lengths in paths for length in lengths.values()]
         return tuple(sorted({0.0, *self.distance_ms.values(), *linked}))
 
     @cached_property
@@ -86,8 +92,12 @@ class Topology:
             return _figure(figures, "same")
         # Links replace a level's distance even if the way leads over other places, as traffic does.
         ends = getattr(a, differing), getattr(b, differing)
-        linked = None if self._links is None else self._links.shortest(*ends, weight)
-        return _figure(figures, differing) if linked is None else linked
+        if self.edges:
+            import networkx as nx  # noqa: PLC0415
+
+            if all(end in self._links for end in ends) and nx.has_path(self._links, *ends):
+                return float(nx.shortest_path_length(self._links, *ends, weight=weight))
+        return _figure(figures, differing)
 
 
 def _figure(figures: Mapping[str, float], level: str) -> float:

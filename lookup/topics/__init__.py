@@ -3,8 +3,6 @@
 Nothing here has a clock, a thread or a socket; only the catalog's file touches the disk. Packages and modules read
 those above them:
 
-    `sized_cache.py` keeps values that may be asked for again
-
     catalog     catalog     reads and writes of topics: begin here
                 state       memory that follows what the storage has committed, and listeners
                 sqlite      a storage in a file

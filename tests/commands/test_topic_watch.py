@@ -129,8 +129,8 @@ def test_a_watch_by_labels_hears_of_labels(watch: Watch) -> None:
     """A topic comes when its labels fit and goes when they no longer do."""
 
     def label(other: Catalog) -> None:
-        other.set_labels(f"{HERE}audit", {"tier": "gold"})
-        other.set_labels(f"{HERE}orders", {"tier": "silver"})
+        other.set_pairs("labels", f"{HERE}audit", {"tier": "gold"})
+        other.set_pairs("labels", f"{HERE}orders", {"tier": "silver"})
 
     first, update = _told(watch("--labels", "tier=gold", "--format", "json", between=(label,)))
 
@@ -140,7 +140,7 @@ def test_a_watch_by_labels_hears_of_labels(watch: Watch) -> None:
 
 def test_properties_reach_the_lister(watch: Watch) -> None:
     """A change of properties is printed if the lister looks at them."""
-    write = (lambda other: other.set_properties(f"{HERE}audit", {"team": "b"}),)
+    write = (lambda other: other.set_pairs("properties", f"{HERE}audit", {"team": "b"}),)
     indexed = _told(watch("-p", "team=b", "--format", "json", between=write))
 
     assert [_locals(one["added"]) for one in indexed] == [["orders"], ["audit"]]

@@ -152,11 +152,11 @@ def test_a_lister_drives_a_watch(tmp_path: Path) -> None:
         assert watched.names() == second.names() == ("snapshot",)
         for number in range(20):
             with written(tmp_path) as catalog:
-                catalog.set_properties(f"{HERE}a", {"shown": str(number)})
+                catalog.set_pairs("properties", f"{HERE}a", {"shown": str(number)})
         assert watched.names() == second.names() == ("update", "a")
         with written(tmp_path) as catalog:
             catalog.create(f"{HERE}broken")
-            catalog.set_properties(f"{HERE}b", {"shown": "yes"})
+            catalog.set_pairs("properties", f"{HERE}b", {"shown": "yes"})
         assert watched.event() == ("trouble", {"sentence": "there is a broken topic"})
         with written(tmp_path) as catalog:
             catalog.delete(f"{HERE}broken")

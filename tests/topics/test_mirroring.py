@@ -33,7 +33,7 @@ def filled(names: Sequence[str] | None) -> Catalog:
             for name in names:
                 catalog.mirror(name, TopicEntry(name, {}, {}))
             for name in names:
-                catalog.set_labels(name, {"of": name.removeprefix(HERE)})
+                catalog.set_pairs("labels", name, {"of": name.removeprefix(HERE)})
     return catalog
 
 

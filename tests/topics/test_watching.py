@@ -64,7 +64,7 @@ class _Followed(RuleBasedStateMachine):
         if self.catalog.entry(name) is None:
             self.catalog.create(name, labels={"env": env})
         elif is_labelled:
-            self.catalog.set_labels(name, {"env": env})
+            self.catalog.set_pairs("labels", name, {"env": env})
         else:
             self.catalog.delete(name)
 
@@ -99,7 +99,7 @@ def test_a_topic_made_again_is_told_as_another_one() -> None:
     catalog.create(name_of("a"), labels={"env": "prod"})
     topics, events = _watched(_WATCHES[1], catalog), list[Any]()
     catalog.subscribe(events.append)
-    catalog.set_labels(name_of("a"), {"env": "test"})
+    catalog.set_pairs("labels", name_of("a"), {"env": "test"})
     catalog.delete(name_of("a"))
     catalog.create(name_of("a"), labels={"env": "prod"})
     catalog.create(name_of("b"), labels={"env": "prod"})
@@ -175,7 +175,7 @@ def test_a_lister_is_asked_again_on_the_events_it_names() -> None:
     catalog.create("persistent://t/n/x")
 
     assert not topics.concerns(events)
-    catalog.set_properties(name_of("a"), {"team": "x"})
+    catalog.set_pairs("properties", name_of("a"), {"team": "x"})
     assert topics.concerns(events[-1:])
     catalog.delete_namespace(HERE)
     assert [topics.concerns([event]) for event in events[-2:]] == [True, True]

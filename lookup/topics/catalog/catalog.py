@@ -41,6 +41,7 @@ from lookup.topics.catalog.naming import (
 from lookup.topics.catalog.pairs import (
     LABEL_RULES,
     PROPERTY_RULES,
+    PairKind,
     PairRules,
     Pairs,
     checked_keys,
@@ -78,7 +79,9 @@ class Catalog:
         self._storage = storage or SqliteStorage()
         self._state = CatalogState(self._storage)
         allowed = None if allowed_label_keys is None else frozenset(allowed_label_keys)
-        self._label_rules = replace(LABEL_RULES, allowed=allowed)
+        self._rules: Mapping[PairKind, PairRules] = {
+            "labels": replace(LABEL_RULES, allowed=allowed), "properties": PROPERTY_RULES,
+        }  # fmt: skip
 
     @property
     def revision(self) -> int:
@@ -201,7 +204,9 @@ class Catalog:
         """
         checked_new_name(topic)
         names = names_of(topic, partitions)
-        wanted = TopicEntry(topic, checked_pairs(properties, PROPERTY_RULES), checked_pairs(labels, self._label_rules))
+        wanted = TopicEntry(
+            topic, checked_pairs(properties, PROPERTY_RULES), checked_pairs(labels, self._rules["labels"])
+        )
         whole = without_partition(topic)
         with self.together():
             # Inside the transaction: it began with the writes of other processes, which may have created the topic.
@@ -233,41 +238,27 @@ class Catalog:
             for name in self._meant_by(topic):
                 self._state.make(name, None)
 
-    def set_labels(self, topic: str, labels: Pairs) -> None:
-        """Add labels to those a topic has; of a key that is there the value is replaced.
+    def set_pairs(self, kind: PairKind, topic: str, pairs: Pairs) -> None:
+        """Add labels or properties to those a topic has; of a key that is there the value is replaced.
 
         Raises:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
-            ArgumentError: for labels over their limits, and for keys that are not allowed.
+            ArgumentError: for pairs over their limits, and for keys that are not allowed.
         """
-        self._set(topic, labels, self._label_rules)
+        rules = self._rules[kind]
+        added = checked_pairs(pairs, rules)
+        self._amend(topic, lambda before: merged_pairs(before, added, rules), rules)
 
-    def remove_labels(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
-        """Remove the labels of some keys, or all; keys that a topic does not have are passed over.
-
-        Raises:
-            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
-            ArgumentError: if neither keys nor everything is named, or both.
-        """
-        self._remove(topic, checked_keys(keys, self._label_rules, everything=everything), self._label_rules)
-
-    def set_properties(self, topic: str, properties: Pairs) -> None:
-        """Add properties to those a topic has; of a key that is there the value is replaced.
-
-        Raises:
-            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
-            ArgumentError: for properties over their limits.
-        """
-        self._set(topic, properties, PROPERTY_RULES)
-
-    def remove_properties(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
-        """Remove the properties of some keys, or all; keys that a topic does not have are passed over.
+    def remove_pairs(self, kind: PairKind, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
+        """Remove the labels or properties of some keys, or all; keys that a topic does not have are passed over.
 
         Raises:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
             ArgumentError: if neither keys nor everything is named, or both.
         """
-        self._remove(topic, checked_keys(keys, PROPERTY_RULES, everything=everything), PROPERTY_RULES)
+        rules = self._rules[kind]
+        removed = checked_keys(keys, rules, everything=everything)
+        self._amend(topic, lambda before: pairs_without(before, removed), rules)
 
     def mirror(self, topic: str, entry: TopicEntry | None) -> None:
         """Copy one entry from another catalog, None: gone; its namespace is added if it is missing.
@@ -318,13 +309,6 @@ class Catalog:
     def close(self) -> None:
         """Close the storage."""
         self._storage.close()
-
-    def _set(self, topic: str, pairs: Pairs, rules: PairRules) -> None:
-        added = checked_pairs(pairs, rules)
-        self._amend(topic, lambda before: merged_pairs(before, added, rules), rules)
-
-    def _remove(self, topic: str, keys: Collection[str] | None, rules: PairRules) -> None:
-        self._amend(topic, lambda before: pairs_without(before, keys), rules)
 
     def _amend(self, topic: str, amended: Callable[[Mapping[str, str]], Mapping[str, str]], rules: PairRules) -> None:
         with self.together():

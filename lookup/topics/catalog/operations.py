@@ -56,8 +56,7 @@ def apply(operation: CatalogOperation, catalog: Catalog) -> Mapping[str, str] | 
             entry = catalog.described(topic)
             return entry.labels if kind == LABELS else entry.properties
         case SetPairs(kind, topic, pairs):
-            (catalog.set_labels if kind == LABELS else catalog.set_properties)(topic, pairs)
+            catalog.set_pairs(kind, topic, pairs)
         case RemovePairs(kind, topic, keys, everything):
-            remove = catalog.remove_labels if kind == LABELS else catalog.remove_properties
-            remove(topic, keys, everything=everything)
+            catalog.remove_pairs(kind, topic, keys, everything=everything)
     return None

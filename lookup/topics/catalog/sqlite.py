@@ -25,7 +25,7 @@ from weakref import finalize
 
 from pydantic import TypeAdapter
 
-from lookup.errors import ArgumentError, InputError, StateError
+from lookup.errors import InputError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
 from lookup.topics.catalog.naming import partition_number, prefixes_of, without_partition
 
@@ -34,8 +34,6 @@ __all__ = ["SqliteStorage"]
 #: "PLtc": marks a catalog among SQLite files.
 _APPLICATION_ID = 0x504C7463
 _VERSION = 2
-#: A day: a longer wait is a mistake.
-_LONGEST_S = 86_400
 #: Rows that are read at once, so that their pairs are decoded by one call.
 _BATCH = 1_000
 #: FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply.
@@ -57,7 +55,7 @@ class SqliteStorage:
 
     Args:
         path: of the file; it is made if it is missing. None: a temporary one, which goes with this object.
-        n_events: how many events are kept for followers that missed some.
+        n_events: how many events are kept, at least one, for followers that missed some.
         lock_timeout_s: how long to wait for another process that writes to the file, s.
         must_exist: whether a missing file is a mistake.
 
@@ -76,13 +74,9 @@ class SqliteStorage:
         folder = mkdtemp(prefix="catalog-") if path is None else None
         self._path = Path(folder or "", path or "topics.db")
         self._synchronous = _SYNCHRONOUS if folder is None else "OFF"
-        if n_events < 1:
-            raise ArgumentError(f"n_events is {n_events}, at least the last event must be kept")
         self._n_events = n_events
         #: of the last event before the transaction under way, and of the last one in it
         self._begun = self._saved = 0
-        if not 0 <= lock_timeout_s <= _LONGEST_S:
-            raise ArgumentError(f"lock_timeout_s is {lock_timeout_s}, it must be between 0 and {_LONGEST_S:,} seconds")
         self._lock_timeout_s = lock_timeout_s
         if self._path.is_dir():
             raise InputError(f"the catalog {self._path} is a folder; name a file, such as {self._path / 'topics.db'}")

@@ -8,10 +8,11 @@ Source: `docs/pulsar/protocol.md`; PIP-452.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 from lookup.errors import ArgumentError, ContractError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
@@ -23,15 +24,17 @@ from lookup.topics.catalog.naming import fault_of, prefixes_of, schemes_of
 from lookup.topics.listing.listers import interests_of, lister_failing
 from lookup.topics.listing.topic_list import TopicList, TopicsPattern, is_among
 from lookup.topics.listing.topic_query import TopicQuery
-from lookup.topics.sized_cache import SizedCache
 
-__all__ = ["ListAnswer", "ListRequest", "TopicLister"]
+__all__ = ["ListAnswer", "ListRequest", "SizedCache", "TopicLister"]
 
 #: Names that are kept of answers which may be asked for again, counted in each list they are in; eight bytes each, and
 #: some sixty if the list was sent as JSON.
 _KEPT_NAMES = 2_000_000
 #: A query that is kept takes the room of so many names.
 _NAMES_OF_A_QUERY = 64
+
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,33 @@ class ListAnswer:
     topics_hash: str
     #: false only if the request held exactly this hash
     changed: bool
+
+
+class SizedCache(Generic[_Value]):
+    """Values by key; those that were not asked for longest go first, the newest never. Any number of threads use it."""
+
+    def __init__(self) -> None:
+        #: the value asked for last is the last one
+        self._values: dict[Hashable, tuple[_Value, int]] = {}
+        self._size = 0
+        self._lock = Lock()
+
+    def get(self, key: Hashable) -> _Value | None:
+        """Return the value of a key, None if there is none."""
+        with self._lock:
+            entry = self._values.pop(key, None)
+            if entry is None:
+                return None
+            self._values[key] = entry
+            return entry[0]
+
+    def put(self, key: Hashable, value: _Value, size: int, *, room: int) -> None:
+        """Keep a value, at the cost of others if the sizes of all together exceed the room."""
+        with self._lock:
+            self._size += size - self._values.pop(key, (None, 0))[1]
+            self._values[key] = value, size
+            while self._size > room and len(self._values) > 1:
+                self._size -= self._values.pop(next(iter(self._values)))[1]
 
 
 class TopicLister:

@@ -56,7 +56,7 @@ def test_topics_are_sorted_with_partitions_and_system_topics(catalog: Catalog) -
 
 def test_selectors_read_labels_and_filters_read_properties(catalog: Catalog) -> None:
     """The two maps have two purposes and never mix."""
-    catalog.set_properties(topic("q"), {"env": "prod"})
+    catalog.set_pairs("properties", topic("q"), {"env": "prod"})
 
     assert list(catalog.selected(NAMESPACE, (Equals("env", "test"),))) == [topic("q")]
     assert list(catalog.with_properties(NAMESPACE, "persistent", {"env": "prod"})) == [topic("q")]
@@ -82,8 +82,8 @@ def test_properties_are_joined_by_and(catalog: Catalog) -> None:
 
 def test_labels_of_a_partitioned_topic_hold_for_each_partition(catalog: Catalog) -> None:
     """A write to the whole topic, or to one partition, is propagated."""
-    catalog.set_labels(topic("p"), {"tier": "b"})
-    catalog.set_labels(topic("p-partition-1"), {"team": "z"})
+    catalog.set_pairs("labels", topic("p"), {"tier": "b"})
+    catalog.set_pairs("labels", topic("p-partition-1"), {"team": "z"})
 
     assert _labels(catalog, "p-partition-0", "p-partition-1") == [{"env": "prod", "tier": "b", "team": "z"}] * 2
 
@@ -94,21 +94,21 @@ def test_a_plain_topic_shares_nothing_with_topics_that_have_names_of_partitions(
     for name in names:
         catalog.mirror(name, TopicEntry(name, {}, {}))
     for number, name in enumerate(names):
-        catalog.set_labels(name, {"env": str(number)})
-        catalog.set_properties(name, {"owner": str(number)})
-    catalog.remove_properties(names[1], everything=True)
+        catalog.set_pairs("labels", name, {"env": str(number)})
+        catalog.set_pairs("properties", name, {"owner": str(number)})
+    catalog.remove_pairs("properties", names[1], everything=True)
 
     assert _labels(catalog, "o", "o-partition-0", "o-partition-1") == [{"env": "0"}, {"env": "1"}, {"env": "2"}]
     assert [dict(catalog.described(name).properties) for name in names] == [{"owner": "0"}, {}, {"owner": "2"}]
     catalog.delete(names[0])
-    catalog.set_labels(names[0], {"env": "3"})
+    catalog.set_pairs("labels", names[0], {"env": "3"})
     assert _labels(catalog, "o-partition-0", "o-partition-1") == [{"env": "3"}] * 2
 
 
 def test_properties_of_a_partitioned_topic_hold_for_each_partition(catalog: Catalog) -> None:
     """Properties are propagated on write, as PIP-451 has it."""
-    catalog.set_properties(topic("p"), {"size": "small"})
-    catalog.remove_properties(topic("p"), ["owner"])
+    catalog.set_pairs("properties", topic("p"), {"size": "small"})
+    catalog.remove_pairs("properties", topic("p"), ["owner"])
 
     found = catalog.with_properties(NAMESPACE, "all", {"size": "small"})
 
@@ -132,10 +132,10 @@ def test_a_partition_of_a_topic_has_no_labels_of_its_own(catalog: Catalog) -> No
 
 def test_labels_merge_and_go_by_key_or_altogether(catalog: Catalog) -> None:
     """Setting replaces one key; removing passes over keys that are not there."""
-    catalog.set_labels(topic("q"), {"env": "prod", "team": "z"})
-    catalog.remove_labels(topic("q"), ["team", "unheard"])
+    catalog.set_pairs("labels", topic("q"), {"env": "prod", "team": "z"})
+    catalog.remove_pairs("labels", topic("q"), ["team", "unheard"])
     after_keys = _labels(catalog, "q")
-    catalog.remove_labels(topic("q"), everything=True)
+    catalog.remove_pairs("labels", topic("q"), everything=True)
 
     assert (after_keys, _labels(catalog, "q")) == ([{"env": "prod"}], [{}])
 
@@ -143,8 +143,8 @@ def test_labels_merge_and_go_by_key_or_altogether(catalog: Catalog) -> None:
 def test_events_count_up_without_gaps(catalog: Catalog) -> None:
     """One transaction over two partitions is two events in order."""
     events, start = heard(catalog), catalog.revision
-    catalog.set_labels(topic("p"), {"tier": "b"})
-    catalog.set_properties(topic("q"), {"seen": "1"})
+    catalog.set_pairs("labels", topic("p"), {"tier": "b"})
+    catalog.set_pairs("properties", topic("q"), {"seen": "1"})
     catalog.delete(topic("q"))
 
     assert [event.revision for event in events] == list(range(start + 1, start + 5))
@@ -156,7 +156,7 @@ def test_events_carry_old_and_new(catalog: Catalog) -> None:
     """Listeners see the labels before and afterwards; of a new topic its labels and properties."""
     events, start = heard(catalog), catalog.revision
     catalog.create(topic("z"), labels={"a": "1"}, properties={"b": "2"})
-    catalog.set_labels(topic("z"), {"a": "3"})
+    catalog.set_pairs("labels", topic("z"), {"a": "3"})
 
     assert events == [
         TopicEvent(start + 1, "created", topic("z"), {}, {"a": "1"}, {"b": "2"}),
@@ -167,8 +167,8 @@ def test_events_carry_old_and_new(catalog: Catalog) -> None:
 def test_nothing_is_said_where_nothing_changes(catalog: Catalog) -> None:
     """Writing what is there already is no event."""
     events = heard(catalog)
-    catalog.set_labels(topic("p"), {"env": "prod"})
-    catalog.remove_properties(topic("q"), ["unheard"])
+    catalog.set_pairs("labels", topic("p"), {"env": "prod"})
+    catalog.remove_pairs("properties", topic("q"), ["unheard"])
 
     assert events == []
 
@@ -179,7 +179,7 @@ def test_a_listener_can_leave(catalog: Catalog) -> None:
     leave = catalog.subscribe(events.append)
     leave()
     leave()
-    catalog.set_properties(topic("q"), {"seen": "1"})
+    catalog.set_pairs("properties", topic("q"), {"seen": "1"})
 
     assert events == []
 
@@ -203,24 +203,24 @@ def test_a_block_that_raises_leaves_nothing(catalog: Catalog) -> None:
     with suppress(ZeroDivisionError), catalog.together():
         catalog.create_namespace("t/other")
         catalog.create("persistent://t/other/x", labels={"env": "x"})
-        catalog.set_labels(topic("p"), {"tier": "b"})
+        catalog.set_pairs("labels", topic("p"), {"tier": "b"})
         catalog.delete(topic("q"))
         _ = 1 / 0
 
     assert (everything(catalog), events) == (before, [])
     assert index(catalog) == rebuilt(catalog)
-    catalog.set_properties(topic("q"), {"seen": "1"})
+    catalog.set_pairs("properties", topic("q"), {"seen": "1"})
     assert [event.revision for event in events] == [before[0] + 1]
 
 
 def test_an_answer_is_the_same_object_until_something_changes(catalog: Catalog) -> None:
     """Properties change no list by names, labels change no list of all names."""
     names, selected = catalog.topics(NAMESPACE), catalog.selected(NAMESPACE, (Equals("env", "prod"),))
-    catalog.set_properties(topic("q"), {"seen": "1"})
+    catalog.set_pairs("properties", topic("q"), {"seen": "1"})
 
     assert catalog.topics(NAMESPACE) is names
     assert catalog.selected(NAMESPACE, (Equals("env", "prod"),)) is selected
-    catalog.set_labels(topic("q"), {"env": "prod"})
+    catalog.set_pairs("labels", topic("q"), {"env": "prod"})
     assert catalog.topics(NAMESPACE) is names
     assert topic("q") in catalog.selected(NAMESPACE, (Equals("env", "prod"),))
     catalog.create(topic("z"))
@@ -260,7 +260,7 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
     return [
         (lambda c: c.topics("t/nss"), NotFoundError, "there is no namespace 't/nss'; did you mean 't/ns'?"),
         (lambda c: c.create("persistent://t/nss/x"), NotFoundError, "did you mean 't/ns'?"),
-        (lambda c: c.set_labels(topic("qq"), {"a": "b"}), NotFoundError, f"did you mean '{topic('q')}'?"),
+        (lambda c: c.set_pairs("labels", topic("qq"), {"a": "b"}), NotFoundError, f"did you mean '{topic('q')}'?"),
         (lambda c: c.create("q"), InvalidNameError, "does not begin with persistent://"),
         (lambda c: c.create(topic("a\x07b")), ArgumentError, "has the character '\\x07', which no name may have"),
         (
@@ -276,33 +276,49 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
         (lambda c: c.create(topic("z"), partitions=0), ArgumentError, "partitions is 0, it must be between 1 and"),
         (lambda c: c.create(topic("z-partition-0"), partitions=2), ArgumentError, "is the name of a partition"),
         (lambda c: c.delete(topic("z")), NotFoundError, "there is no topic"),
-        (lambda c: c.set_labels(topic("q"), {"a\n": "b"}), ArgumentError, "must not begin or end with a blank"),
-        (lambda c: c.set_labels(topic("q"), {"a\x00b": "b"}), ArgumentError, "must not have the character '\\x00'"),
-        (lambda c: c.set_labels(topic("q"), {"a\u202eb": "b"}), ArgumentError, "must not have the character '\\u202e'"),
         (
-            lambda c: c.set_properties(topic("q"), {"a": "b\u200bc"}),
+            lambda c: c.set_pairs("labels", topic("q"), {"a\n": "b"}),
+            ArgumentError,
+            "must not begin or end with a blank",
+        ),
+        (
+            lambda c: c.set_pairs("labels", topic("q"), {"a\x00b": "b"}),
+            ArgumentError,
+            "must not have the character '\\x00'",
+        ),
+        (
+            lambda c: c.set_pairs("labels", topic("q"), {"a\u202eb": "b"}),
+            ArgumentError,
+            "must not have the character '\\u202e'",
+        ),
+        (
+            lambda c: c.set_pairs("properties", topic("q"), {"a": "b\u200bc"}),
             ArgumentError,
             "must not have the character '\\u200b'",
         ),
-        (lambda c: c.set_properties(topic("q"), {"a": "b\x85"}), ArgumentError, "must not begin or end with a blank"),
-        (lambda c: c.set_labels(topic("q"), {"a": "b=c"}), ArgumentError, "must not have the character '='"),
         (
-            lambda c: c.set_labels(topic("q"), {"my key": "b"}),
+            lambda c: c.set_pairs("properties", topic("q"), {"a": "b\x85"}),
+            ArgumentError,
+            "must not begin or end with a blank",
+        ),
+        (lambda c: c.set_pairs("labels", topic("q"), {"a": "b=c"}), ArgumentError, "must not have the character '='"),
+        (
+            lambda c: c.set_pairs("labels", topic("q"), {"my key": "b"}),
             ArgumentError,
             "'my key', it must not have the character ' '",
         ),
-        (lambda c: c.set_labels(topic("q"), {"a!": "b"}), ArgumentError, "must not have the character '!'"),
-        (lambda c: c.set_labels(topic("q"), {"a": "b(1)"}), ArgumentError, "must not have the character '('"),
-        (lambda c: c.set_labels(topic("q"), {"a": "b\ud800"}), ArgumentError, "must not have the character"),
-        (lambda c: c.set_labels(topic("q"), {"a": ""}), ArgumentError, "the value of the label 'a' is empty"),
-        (lambda c: c.set_labels(topic("q"), {"a": long}), ArgumentError, "257 characters, at most 256 are permitted"),
-        (lambda c: c.set_labels(topic("q"), many), ArgumentError, "at most 64 keys of a label, this makes 65"),
-        (lambda c: c.set_properties(topic("q"), {"a:b": "c"}), ArgumentError, "the key of a property is 'a:b'"),
-        (lambda c: c.remove_labels(topic("q")), ArgumentError, "say which labels to remove"),
-        (lambda c: c.remove_labels(topic("q"), ["a"], everything=True), ArgumentError, "one of the two"),
-        (lambda c: c.remove_labels(topic("q"), "env"), ArgumentError, "'env', which is one text and no list of keys"),
+        (lambda c: c.set_pairs("labels", topic("q"), {"a!": "b"}), ArgumentError, "must not have the character '!'"),
+        (lambda c: c.set_pairs("labels", topic("q"), {"a": "b(1)"}), ArgumentError, "must not have the character '('"),
+        (lambda c: c.set_pairs("labels", topic("q"), {"a": "b\ud800"}), ArgumentError, "must not have the character"),
+        (lambda c: c.set_pairs("labels", topic("q"), {"a": ""}), ArgumentError, "the value of the label 'a' is empty"),
+        (lambda c: c.set_pairs("labels", topic("q"), {"a": long}), ArgumentError, "257 characters, at most 256"),
+        (lambda c: c.set_pairs("labels", topic("q"), many), ArgumentError, "at most 64 keys of a label, this makes 65"),
+        (lambda c: c.set_pairs("properties", topic("q"), {"a:b": "c"}), ArgumentError, "key of a property is 'a:b'"),
+        (lambda c: c.remove_pairs("labels", topic("q")), ArgumentError, "say which labels to remove"),
+        (lambda c: c.remove_pairs("labels", topic("q"), ["a"], everything=True), ArgumentError, "one of the two"),
+        (lambda c: c.remove_pairs("labels", topic("q"), "env"), ArgumentError, "'env', which is one text"),
         (
-            lambda c: c.remove_properties(topic("q"), "env"),
+            lambda c: c.remove_pairs("properties", topic("q"), "env"),
             ArgumentError,
             "the properties to remove are 'env', which is",
         ),
@@ -339,9 +355,9 @@ def test_what_was_stored_before_it_was_refused_can_be_read_and_removed(tmp_path:
 
     assert (catalog.topics(NAMESPACE), catalog.entry(odd.name)) == ((odd.name,), odd)
     assert catalog.labels_in(NAMESPACE) == {"env\u200b": ["prod\u00a0"], "tier": ["a"]}
-    catalog.set_labels(odd.name, {"tier": "b"})
-    catalog.remove_labels(odd.name, ["env\u200b"])
-    catalog.remove_properties(odd.name, ["team\x1c"])
+    catalog.set_pairs("labels", odd.name, {"tier": "b"})
+    catalog.remove_pairs("labels", odd.name, ["env\u200b"])
+    catalog.remove_pairs("properties", odd.name, ["team\x1c"])
     assert catalog.entry(odd.name) == TopicEntry(odd.name, {}, {"tier": "b"})
     catalog.delete(odd.name)
     assert catalog.topics(NAMESPACE) == ()
@@ -369,7 +385,7 @@ def test_only_allowed_keys_are_stored(make: MakeStorage, tmp_path: Path) -> None
     catalog.create(topic("q"), labels={"env": "x"}, properties={"other": "y"})
 
     with pytest.raises(ArgumentError, match=r"'tem' .* allowed_label_keys; did you mean 'team'"):
-        catalog.set_labels(topic("q"), {"tem": "z"})
+        catalog.set_pairs("labels", topic("q"), {"tem": "z"})
     with pytest.raises(ArgumentError, match=r"'tier' .* allowed_label_keys"):
         catalog.create(topic("z"), labels={"tier": "z"})
     catalog.close()

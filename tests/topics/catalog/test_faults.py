@@ -23,8 +23,8 @@ _ROOM = str(Path(lookup.topics.catalog.__file__).parent)
 _WRITES: dict[str, Callable[[Catalog], None]] = {
     "create": lambda catalog: catalog.create(topic("z"), partitions=2, labels={"env": "prod", "new": "1"}),
     "delete": lambda catalog: catalog.delete(topic("q")),
-    "labels": lambda catalog: catalog.set_labels(topic("p"), {"env": "test", "team": "a"}),
-    "properties": lambda catalog: catalog.remove_properties(topic("q"), everything=True),
+    "labels": lambda catalog: catalog.set_pairs("labels", topic("p"), {"env": "test", "team": "a"}),
+    "properties": lambda catalog: catalog.remove_pairs("properties", topic("q"), everything=True),
     "namespace": lambda catalog: catalog.delete_namespace(NAMESPACE),
 }
 

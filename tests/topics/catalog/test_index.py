@@ -55,13 +55,13 @@ class _Changes(RuleBasedStateMachine):
     def set(self, name: str, labels: dict[str, str]) -> None:
         """Merge labels into those of a topic."""
         if parts(self.catalog, topic(name)):
-            self.catalog.set_labels(topic(name), labels)
+            self.catalog.set_pairs("labels", topic(name), labels)
 
     @rule(name=st.sampled_from("pqrs"), keys=st.sets(_KEYS, min_size=1))
     def remove(self, name: str, keys: set[str]) -> None:
         """Remove some labels of a topic."""
         if parts(self.catalog, topic(name)):
-            self.catalog.remove_labels(topic(name), keys)
+            self.catalog.remove_pairs("labels", topic(name), keys)
 
     @rule(name=st.sampled_from("pqrs"))
     def delete(self, name: str) -> None:
@@ -74,7 +74,7 @@ class _Changes(RuleBasedStateMachine):
         """Write in a block that raises in the end."""
         with suppress(ZeroDivisionError), self.catalog.together():
             self.create(name, None, labels)
-            self.catalog.set_labels(topic(name), labels)
+            self.catalog.set_pairs("labels", topic(name), labels)
             self.catalog.delete(topic(name))
             _ = 1 / 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.errors import ArgumentError, InputError, NotFoundError
+from lookup.errors import InputError, NotFoundError
 from lookup.topics.catalog import Catalog, SqliteStorage
 from tests.topics.catalogs import NAMESPACE, everything, filled, heard, index, rebuilt, topic
 
@@ -51,7 +51,7 @@ def test_a_catalog_that_missed_too_much_reads_the_topics_anew(tmp_path: Path) ->
     start, events = two.revision, heard(two)
     one.create_namespace("t/other")
     for value in "abc":
-        one.set_labels(topic("q"), {"env": value})
+        one.set_pairs("labels", topic("q"), {"env": value})
     one.delete(topic("n", "non-persistent"))
     two.refresh()
 
@@ -121,8 +121,8 @@ def test_two_catalogs_on_one_file_hear_each_other(tmp_path: Path) -> None:
     one, two = filled(SqliteStorage(tmp_path / "topics.db")), _opened(tmp_path)
     heard_by_one, heard_by_two, start = heard(one), heard(two), one.revision
     two.create_namespace("t/other")
-    two.set_labels(topic("q"), {"env": "prod"})
-    one.set_properties(topic("q"), {"seen": "1"})
+    two.set_pairs("labels", topic("q"), {"env": "prod"})
+    one.set_pairs("properties", topic("q"), {"seen": "1"})
     two.refresh()
 
     assert heard_by_one == heard_by_two
@@ -143,9 +143,9 @@ def test_what_another_process_deleted_cannot_be_changed(tmp_path: Path) -> None:
     one.delete(topic("q"))
 
     with pytest.raises(NotFoundError, match="there is no topic"):
-        two.set_labels(topic("q"), {"env": "prod"})
+        two.set_pairs("labels", topic("q"), {"env": "prod"})
     assert [event.kind for event in events] == ["deleted"]
-    two.set_properties(topic("p"), {"seen": "1"})
+    two.set_pairs("properties", topic("p"), {"seen": "1"})
     assert [event.kind for event in events] == ["deleted", "properties", "properties"]
     one.close()
     two.close()
@@ -240,12 +240,6 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="catalog of version 3"):
         SqliteStorage(tmp_path / "topics.db")
-
-
-def test_at_least_the_last_event_is_kept(tmp_path: Path) -> None:
-    """A revision is known by the last event, so one there must be."""
-    with pytest.raises(ArgumentError, match="n_events is 0"):
-        SqliteStorage(tmp_path / "topics.db", n_events=0)
 
 
 def test_who_only_reads_does_not_wait_for_a_writer(tmp_path: Path) -> None:

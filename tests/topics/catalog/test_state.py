@@ -11,7 +11,9 @@ from tests.topics.catalogs import filled, heard, topic
 def test_what_a_listener_writes_comes_after_what_is_being_told() -> None:
     """Every listener hears the same order, also the one that comes after the writer."""
     catalog = filled()
-    catalog.subscribe(lambda event: catalog.set_labels(event.topic, {"seen": "1"}) if event.kind == "created" else None)
+    catalog.subscribe(
+        lambda event: catalog.set_pairs("labels", event.topic, {"seen": "1"}) if event.kind == "created" else None
+    )
     events = heard(catalog)
     catalog.create(topic("z"), partitions=2)
 
@@ -29,7 +31,7 @@ def test_a_listener_hears_nothing_from_before_it_came() -> None:
             leave.append(catalog.subscribe(late.append))
 
     catalog.subscribe(add)
-    catalog.set_properties(topic("q"), {"seen": "1"})
-    catalog.set_properties(topic("q"), {"seen": "2"})
+    catalog.set_pairs("properties", topic("q"), {"seen": "1"})
+    catalog.set_pairs("properties", topic("q"), {"seen": "2"})
 
     assert [event.new["seen"] for event in late] == ["2"]

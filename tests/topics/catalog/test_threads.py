@@ -144,7 +144,7 @@ def test_a_catalog_outlives_the_thread_that_made_it(tmp_path: Path) -> None:
     made: list[Catalog] = []
     steps: list[Callable[[], object]] = [
         lambda: made.append(filled(SqliteStorage(tmp_path / "topics.db"))),
-        lambda: made[0].set_properties(topic("q"), {"seen": "1"}),
+        lambda: made[0].set_pairs("properties", topic("q"), {"seen": "1"}),
         lambda: made[0].refresh(),  # noqa: PLW0108  it is made by the first step
         lambda: made[0].close(),  # noqa: PLW0108  as above
     ]
@@ -254,7 +254,7 @@ def test_no_question_comes_between_while_a_write_sorts_names(monkeypatch: pytest
 
         monkeypatch.setattr(NamespaceTopics, "names", sorted_beside)
         with pytest.raises(NotFoundError):
-            catalog.set_labels(topic("nosuch"), {"env": "prod"})
+            catalog.set_pairs("labels", topic("nosuch"), {"env": "prod"})
 
 
 def test_listeners_are_called_without_a_lock(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def main(path: str, way: str) -> None:
     for number in count():
         name = f"persistent://t/ns/{number}"
         catalog.create(name, labels={"number": str(number % 7)})
-        catalog.set_labels(name, {"more": "yes"})
+        catalog.set_pairs("labels", name, {"more": "yes"})
         _say(name)
 
 

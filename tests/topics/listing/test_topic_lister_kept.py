@@ -37,7 +37,7 @@ def test_every_answer_is_that_of_a_lister_that_was_asked_nothing_before(seed: in
         elif dice.random() < 0.5:
             catalog.delete(name)
         else:
-            catalog.set_labels(name, {"env": dice.choice(("prod", "test"))})
+            catalog.set_pairs("labels", name, {"env": dice.choice(("prod", "test"))})
         for request in dice.sample(_REQUESTS, 4):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(topic_lister, "_KEPT_NAMES", room)
