@@ -65,11 +65,7 @@ def serving_of(arguments: argparse.Namespace, flags: Mapping[str, object]) -> Se
 
 
 def credentials_of(section: ConnectionSection, table: str) -> Credentials:
-    """Read the credentials of a connection; the variable `PULSAR_TOKEN` may hold the token.
-
-    Raises:
-        InputError: if one of the files cannot be used; it names the table of the settings.
-    """
+    """Read the credentials of a connection; the variable `PULSAR_TOKEN` may hold the token."""
     from lookup.collect.sources import Credentials
 
     token = os.environ.get("PULSAR_TOKEN") or None

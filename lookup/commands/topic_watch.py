@@ -20,7 +20,7 @@ from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.client import ServerLists
 from lookup.topics.listing import TopicQuery, topics_hash
 from lookup.topics.listing.selectors import parse
-from lookup.topics.watching import Message, Snapshot, Trouble, Watch
+from lookup.topics.watching import Message, Snapshot, Trouble
 
 __all__ = ["COMMAND"]
 
@@ -28,8 +28,8 @@ __all__ = ["COMMAND"]
 class _Printer:
     """Prints what messages change in a list, and warns once of each trouble."""
 
-    def __init__(self, watch: Watch, sources: Sequence[str], form: str) -> None:
-        self._lists, self._form = ServerLists(watch, sources), form
+    def __init__(self, query: TopicQuery, sources: Sequence[str], form: str) -> None:
+        self._lists, self._form = ServerLists(query, sources), form
         self._warned: set[str] = set()
         self._is_shared = len(sources) > 1
         self._is_first = True
@@ -77,21 +77,21 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.parser.error("--pattern, --labels: a watch has only one of the two")
     selector = () if arguments.labels is None else parse(arguments.labels)
     namespace, properties = checked_namespace(arguments.namespace), pairs_of(arguments.properties)
-    watch = Watch((TopicQuery(namespace, arguments.mode, arguments.pattern, selector, properties),))
+    query = TopicQuery(namespace, arguments.mode, arguments.pattern, selector, properties)
     try:
-        _watch_servers(servers_of(arguments), watch, arguments)
+        _watch_servers(servers_of(arguments), query, arguments)
     except KeyboardInterrupt:
         return 130  # how a watch usually ends; the command line would add that nothing was written
     return 0
 
 
-def _watch_servers(servers: Sequence[TopicServer], watch: Watch, arguments: argparse.Namespace) -> None:
-    printer = _Printer(watch, [server.url for server in servers], arguments.format)
+def _watch_servers(servers: Sequence[TopicServer], query: TopicQuery, arguments: argparse.Namespace) -> None:
+    printer = _Printer(query, [server.url for server in servers], arguments.format)
     ends = None if arguments.duration is None else time.monotonic() + arguments.duration
     #: servers that have not answered yet, with a list or with trouble
     silent = {server.url for server in servers}
     troubles: list[str] = []
-    with Watching(servers, watch) as watching:
+    with Watching(servers, query) as watching:
         # `--for 0` waits for the first answer of each as well.
         while silent or ends is None or time.monotonic() < ends:
             left_s = None if silent or ends is None else max(0.0, ends - time.monotonic())

@@ -40,11 +40,7 @@ class BundleRange:
 
     @classmethod
     def parse(cls, text: str) -> BundleRange:
-        """Read `0x00000000_0x40000000`, in either case.
-
-        Raises:
-            InvalidNameError: if it is not two hexadecimal numbers in ascending order.
-        """
+        """Read `0x00000000_0x40000000`, in either case."""
         lower, _, upper = text.partition("_")
         try:
             ends = int(lower, 16), int(upper, 16)
@@ -83,11 +79,7 @@ class NamespaceBundle:
 
 
 def bundle_name_parts(text: str) -> tuple[str, str]:
-    """Take a bundle's name apart at its last slash: namespace and range, both as they are written.
-
-    Raises:
-        InvalidNameError: if there is no slash.
-    """
+    """Take a bundle's name apart at its last slash: namespace and range, both as they are written."""
     namespace, slash, bounds = text.rpartition("/")
     if not slash:
         raise InvalidNameError(f"bundle {shown(text)} is not of the form tenant/namespace/0x00000000_0x40000000")

@@ -36,8 +36,8 @@ from lookup.model.documents import secret_in
 from lookup.model.names import url_problem
 from lookup.model.quoting import printable, shown
 from lookup.topics.catalog.operations import CatalogOperation, GetPairs, SetPairs
-from lookup.topics.listing import ListRequest, topics_hash
-from lookup.topics.watching import Message, Trouble, Watch, message_in
+from lookup.topics.listing import ListRequest, TopicQuery, topics_hash
+from lookup.topics.watching import Message, Trouble, message_in
 
 __all__ = ["Gathered", "TopicServer", "Watching", "gathered"]
 
@@ -145,15 +145,14 @@ class TopicServer:
         pairs: Mapping[str, str] | None = self._ask("POST", "/pairs", json.dumps(body), form)
         return pairs
 
-    def watch(self, watch: Watch, mark: str = "") -> Iterator[tuple[str, Message | None]]:
-        """Yield what happens to a watch, each time with the mark to go on with, until the connection ends.
+    def watch(self, query: TopicQuery, mark: str = "") -> Iterator[tuple[str, Message | None]]:
+        """Yield what happens to a query's topics, each time with the mark to go on with, until the connection ends.
 
         Args:
             mark: of the last message of an earlier connection; empty: there is none.
         """
-        query = watch.queries[0]
         fields = [
-            *(("namespace", each.namespace) for each in watch.queries),
+            ("namespace", query.namespace),
             ("mode", query.mode),
             *([] if query.pattern is None else [("pattern", query.pattern)]),
             *([("selector", ",".join(map(str, query.selector)))] if query.selector else []),
@@ -264,8 +263,8 @@ class Watching:
         retry_s: seconds before a server that was lost is tried again.
     """
 
-    def __init__(self, servers: Iterable[TopicServer], watch: Watch, *, retry_s: float = 1.0) -> None:
-        self._watch, self._retry_s = watch, retry_s
+    def __init__(self, servers: Iterable[TopicServer], query: TopicQuery, *, retry_s: float = 1.0) -> None:
+        self._query, self._retry_s = query, retry_s
         # Full, nothing more is read, and the server cuts the connection off: what was missed comes later at once.
         self._news: Queue[tuple[str, Message | PulsarLookupError]] = Queue(1_000)
         self._is_closed = Event()
@@ -303,7 +302,7 @@ class Watching:
         mark = ""
         while not self._is_closed.is_set():
             try:
-                for last, message in server.watch(self._watch, mark):
+                for last, message in server.watch(self._query, mark):
                     mark = last
                     if self._is_closed.is_set():
                         return

@@ -27,14 +27,12 @@ from lookup.serve.connections import problem, read_body
 from lookup.serve.messages import body_of, list_message, pairs_message
 from lookup.serve.topics import ServedTopics
 from lookup.topics.catalog.naming import checked_namespace
-from lookup.topics.watching import Watch
 
 __all__ = ["TopicRequests"]
 
 #: Greatest size of a body: the properties of a request, or the labels of a topic.
 _MOST_BYTES = 1 << 20
 _WATCH_FIELDS = ("namespace", "pattern", "selector", "mode", "property")
-_REPEATED = ("namespace", "property")
 _ABSENT = "this server lists no topics: its settings have no [topics]"
 
 
@@ -75,7 +73,7 @@ class TopicRequests:
         for name in fields:
             if name not in _WATCH_FIELDS:
                 raise InputError(f"{shown(name)} is not a field of a watch; {', '.join(_WATCH_FIELDS)} are")
-            if name not in _REPEATED and len(fields.getall(name)) > 1:
+            if name != "property" and len(fields.getall(name)) > 1:
                 raise InputError(f"{name} is given twice")
         properties = [text.partition("=") for text in fields.getall("property", ())]
         if not all(separator for _, separator, _ in properties):
@@ -83,17 +81,17 @@ class TopicRequests:
         if len({key for key, _, _ in properties}) < len(properties):
             raise InputError("property: a key is given twice")
         wanted = {
-            **{name: fields.get(name) for name in ("mode", "pattern", "selector")},
+            **{name: fields.get(name) for name in ("namespace", "mode", "pattern", "selector")},
             "properties": {key: value for key, _, value in properties},
         }
-        namespaces = dict.fromkeys(fields.getall("namespace", ()))
-        queries = tuple(list_message({**wanted, "namespace": namespace}).plain() for namespace in namespaces)
+        query = list_message(wanted).plain()
+        if query.pattern is not None and query.selector:
+            raise InputError("a watch is of a pattern or of labels, and only one of them")
         try:
             if self._topics is None:
                 raise NotSupportedError(_ABSENT)
-            watch = Watch(queries)
-            await self._topics.require_watched([*namespaces])
-            return await self._topics.watchers.serve(request, watch)
+            await self._topics.require_look(query.namespace)
+            return await self._topics.watchers.serve(request, query)
         except PulsarLookupError as error:
             return problem(_status(error), str(error))
 

@@ -158,7 +158,7 @@ class ServedTopics:
             StateError: if the topics cannot be read, or the lister has a part of them only.
             PulsarLookupError: as the lister refuses.
         """
-        await self._require_look(request.namespace)
+        await self.require_look(request.namespace)
         return await self._ask(
             lambda: _printed(self._answered(request), reads_properties="properties" in self._lister.interests)
         )
@@ -181,25 +181,9 @@ class ServedTopics:
         await self._look_from_now(namespace_of(operation.topic))
         return await run(self._carry_out, operation)
 
-    async def require_watched(self, namespaces: Sequence[str]) -> None:
-        """Look at the namespaces of a new watch.
-
-        Raises:
-            NotFoundError: if none of them exists.
-            StateError: if the topics cannot be read.
-        """
-        absent: list[NotFoundError] = []
-        for namespace in namespaces:
-            try:
-                await self._require_look(namespace)
-            except NotFoundError as error:
-                absent.append(error)
-        if len(absent) == len(namespaces):
-            raise absent[0]
-
     async def labels_in(self, namespace: str) -> str:
         """Return every key of a label in a namespace with its values, as JSON."""
-        await self._require_look(namespace)
+        await self.require_look(namespace)
         return await self._ask(self._labels_in, namespace)
 
     def _answered(self, request: TopicQuery) -> ListAnswer:
@@ -288,7 +272,7 @@ class ServedTopics:
                 trouble = str(error)
         return trouble
 
-    async def _require_look(self, namespace: str) -> None:
+    async def require_look(self, namespace: str) -> None:
         """Look at a namespace if its topics are not known, or were read too long ago; errors as of `_look`."""
         if self._source is None:
             return

@@ -23,8 +23,8 @@ from lookup.model.catalog import TopicEvent
 from lookup.serve.connections import most_connections
 from lookup.settings import ListingSection
 from lookup.topics.catalog import Catalog
-from lookup.topics.listing import TopicLister
-from lookup.topics.watching import Message, Snapshot, Trouble, Watch, WatchedTopics, changes_between, message_text
+from lookup.topics.listing import TopicLister, TopicQuery
+from lookup.topics.watching import Message, Snapshot, Trouble, WatchedTopics, changes_between, message_text
 
 __all__ = ["Watchers"]
 
@@ -96,7 +96,7 @@ class Watchers:
         # Watchers never leave by themselves: half of the connections are for brokers.
         self._most = min(section.watchers_max, most_connections() // 2)
         self._is_driven = is_driven
-        self._groups: dict[Watch, _Group] = {}
+        self._groups: dict[TopicQuery, _Group] = {}
         self._arrived: deque[TopicEvent] = deque()
         self._has_arrived = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -109,7 +109,7 @@ class Watchers:
     @property
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that are watched, sorted."""
-        return sorted({namespace for group in self._groups.values() for namespace in group.topics.namespaces})
+        return sorted({query.namespace for query in self._groups})
 
     @property
     def count(self) -> int:
@@ -121,8 +121,8 @@ class Watchers:
         self._leave()
         self._has_ended.set()
 
-    async def serve(self, request: web.Request, watch: Watch) -> web.StreamResponse:
-        """Send a client what happens to its watch, until it leaves or is cut off.
+    async def serve(self, request: web.Request, query: TopicQuery) -> web.StreamResponse:
+        """Send a client what happens to its topics, until it leaves or is cut off.
 
         Raises:
             StateError: if there are too many watchers, or the topics cannot be listed now.
@@ -132,10 +132,10 @@ class Watchers:
             raise ArgumentError("a watch needs HTTP/1.1")
         if self.count >= self._most:
             raise StateError(f"this server has {self.count} watchers, the most it may have; try again later")
-        group = self._groups.get(watch)
+        group = self._groups.get(query)
         if group is None:
-            topics = WatchedTopics(watch, self._catalog, self._lister, is_driven=self._is_driven)
-            group = self._groups[watch] = _Group(topics, self._revision)
+            topics = WatchedTopics(query, self._catalog, self._lister, is_driven=self._is_driven)
+            group = self._groups[query] = _Group(topics, self._revision)
         group.n_members += 1
         transport = cast(asyncio.Transport, request.transport)
         try:
@@ -168,7 +168,7 @@ class Watchers:
             group.live.discard(transport)
             group.n_members -= 1
             if not group.n_members:
-                del self._groups[watch]
+                del self._groups[query]
 
     @staticmethod
     def _caught_up(group: _Group, transport: asyncio.Transport) -> None:
@@ -289,8 +289,8 @@ class Watchers:
 
     def report(self, namespace: str, sentence: str) -> None:
         """Send a reason why the topics of a namespace cannot be read."""
-        for group in self._groups.values():
-            if namespace in group.topics.namespaces:
+        for query, group in self._groups.items():
+            if query.namespace == namespace:
                 group.send(Trouble(sentence))
 
     async def keep_alive(self) -> None:

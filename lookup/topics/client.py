@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
 
-from lookup.topics.catalog.naming import namespace_of
-from lookup.topics.watching import Message, Snapshot, Trouble, Watch
+from lookup.topics.listing import TopicQuery
+from lookup.topics.watching import Message, Snapshot, Trouble
 
 __all__ = ["ServerLists"]
 
@@ -28,15 +27,14 @@ class ServerLists:
         PatternError: if the pattern cannot be used.
     """
 
-    def __init__(self, watch: Watch, servers: Iterable[str]) -> None:
+    def __init__(self, query: TopicQuery, servers: Iterable[str]) -> None:
         self._topics: dict[str, frozenset[str]] = dict.fromkeys(servers, frozenset())
         #: servers whose list is known, and is kept up to date
         self._known: set[str] = set()
-        #: as a server is trusted to answer them: its engine may read a pattern in another way
-        self._trusted = [replace(query, pattern=None) for query in watch.queries]
-        for query in watch.queries:
-            # Compiled for its errors alone, before anything is asked.
-            query.matcher()
+        #: as a server is trusted to answer it: its engine may read a pattern in another way
+        self._trusted = replace(query, pattern=None)
+        # Compiled for its errors alone, before anything is asked.
+        query.matcher()
 
     @property
     def topics(self) -> frozenset[str]:
@@ -59,8 +57,8 @@ class ServerLists:
         before, mine = self.topics, self._topics[server]
         if isinstance(message, Snapshot):
             # Of a namespace that does not exist a server that was made anew knows nothing yet.
-            kept = frozenset(topic for topic in mine if namespace_of(topic) in message.absent)
-            after, again = self._narrowed(message.topics) | kept, frozenset[str]()
+            after = mine if message.is_absent else self._narrowed(message.topics)
+            again = frozenset[str]()
         else:
             added = self._narrowed(message.added)
             after = (mine - frozenset(message.removed)) | added
@@ -71,4 +69,4 @@ class ServerLists:
 
     def _narrowed(self, topics: Sequence[str]) -> frozenset[str]:
         # A faulty server names topics of other namespaces.
-        return frozenset(chain.from_iterable(query.among(topics) for query in self._trusted))
+        return frozenset(self._trusted.among(topics))

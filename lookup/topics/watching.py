@@ -1,4 +1,4 @@
-"""Watch the topics of queries (PIP-145): what is watched, the messages about it, and the changes that events make.
+"""Watch the topics of a query (PIP-145): what is watched, the messages about it, and the changes that events make.
 
 | message    | when                                                             | what a client does           |
 | ---------- | ---------------------------------------------------------------- | ---------------------------- |
@@ -20,15 +20,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from zlib import crc32
 
-from lookup.errors import ArgumentError, NotFoundError, StateError
+from lookup.errors import NotFoundError, StateError
 from lookup.model.catalog import EventKind, TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import namespace_of
 from lookup.topics.listing import TopicList, TopicLister, TopicQuery
 
 __all__ = [
-    "Message", "Snapshot", "Trouble", "Update", "Watch", "WatchedTopics", "changes_between", "message_in",
-    "message_text",
+    "Message", "Snapshot", "Trouble", "Update", "WatchedTopics", "changes_between", "message_in", "message_text",
 ]  # fmt: skip
 
 #: Made once: an encoder takes longer to make than to write a change.
@@ -38,34 +37,14 @@ _MEMBERSHIP: frozenset[EventKind] = frozenset({"created", "deleted", "labels"})
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """The topics that are watched: those of a pattern or of a selector, or all, in each of some namespaces.
-
-    Watchers with equal watches share what is made for them.
-
-    Raises:
-        ArgumentError: for both of them, and without a namespace.
-    """
-
-    #: one for each namespace, which differ by that alone
-    queries: tuple[TopicQuery, ...]
-
-    def __post_init__(self) -> None:
-        if not self.queries:
-            raise ArgumentError("a watch needs a namespace")
-        if self.queries[0].pattern is not None and self.queries[0].selector:
-            raise ArgumentError("a watch is of a pattern or of labels, and only one of them")
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The whole list."""
 
     mark: str
     #: sorted, each once
     topics: Sequence[str]
-    #: namespaces that do not exist; their topics come when they are made
-    absent: Sequence[str] = ()
+    #: the namespace does not exist; its topics come when it is made
+    is_absent: bool = False
     #: whether the properties of the watch change anything
     reads_properties: bool = True
 
@@ -97,9 +76,9 @@ Message: TypeAlias = Snapshot | Update | Trouble
 def message_text(message: Message) -> str:
     """Write a message as one server-sent event."""
     match message:
-        case Snapshot(mark, topics, absent, reads_properties):
+        case Snapshot(mark, topics, is_absent, reads_properties):
             names = topics.json if isinstance(topics, TopicList) else TopicList(topics).json
-            flags = {"absent": list(absent), "reads_properties": reads_properties}
+            flags = {"is_absent": is_absent, "reads_properties": reads_properties}
             # The names last: they are written once for each list, however many are sent it.
             return f'id: {mark}\nevent: snapshot\ndata: {json.dumps(flags)[:-1]}, "topics": {names}}}\n\n'
         case Update(mark, removed, added):
@@ -135,19 +114,14 @@ class WatchedTopics:
         is_driven: whether the lister decides what an event changes; else it lists as Pulsar does, and events say it.
     """
 
-    __slots__ = ("_catalog", "_lister", "_matchers", "_queries", "_salt", "is_driven")
+    __slots__ = ("_belongs", "_catalog", "_lister", "_salt", "is_driven", "query")
 
-    def __init__(self, watch: Watch, catalog: Catalog, lister: TopicLister, *, is_driven: bool) -> None:
-        self._queries, self._catalog, self._lister = watch.queries, catalog, lister
+    def __init__(self, query: TopicQuery, catalog: Catalog, lister: TopicLister, *, is_driven: bool) -> None:
+        self.query, self._catalog, self._lister = query, catalog, lister
         self.is_driven = is_driven
-        self._matchers = {query.namespace: query.matcher() for query in watch.queries}
+        self._belongs = query.matcher()
         # A list of another lister is none to go on from.
         self._salt = f"{catalog.identity} {'driven' if is_driven else 'listed'}"
-
-    @property
-    def namespaces(self) -> Collection[str]:
-        """Return the namespaces that are watched."""
-        return self._matchers.keys()
 
     def mark_of(self, event: TopicEvent | None) -> str:
         """Return the mark of the revision of an event, None: before the first; recognised for lists of its form."""
@@ -157,32 +131,25 @@ class WatchedTopics:
         """Return the whole list.
 
         Args:
-            is_first: whether there must be one of the namespaces at least.
+            is_first: whether the namespace must be there.
 
         Raises:
             PulsarLookupError: as the lister refuses.
-            NotFoundError: if there is none of the namespaces.
         """
-        names = TopicList()
-        absent: list[str] = []
+        topics, is_absent = TopicList(), False
         with self._catalog.reading():
-            for query in self._queries:
-                try:
-                    topics = self._lister.answer(query).topics
-                except NotFoundError:
-                    # Any other error, as of a lister whose own source is away, makes no list an empty one.
-                    if query.namespace in self._catalog.namespaces() or (is_first and len(self._queries) == 1):
-                        raise
-                    absent.append(query.namespace)
-                    continue
-                names = TopicList(sorted([*names, *topics])) if names else topics
-            if is_first and len(absent) == len(self._queries):
-                raise NotFoundError(f"there is none of the namespaces {', '.join(absent)}")
+            try:
+                topics = self._lister.answer(self.query).topics
+            except NotFoundError:
+                # Any other error, as of a lister whose own source is away, makes no list an empty one.
+                if is_first or self.query.namespace in self._catalog.namespaces():
+                    raise
+                is_absent = True
             last = self._catalog.revision
             return Snapshot(
                 self.mark_of(self._catalog.events_since(last - 1)[0] if last else None),
-                names,
-                absent,
+                topics,
+                is_absent,
                 reads_properties="properties" in self._lister.interests,
             )
 
@@ -212,7 +179,8 @@ class WatchedTopics:
         # A selector is applied beside any lister, and a deletion is noted, since a topic created again is another one.
         kinds = _MEMBERSHIP | {"namespace-deleted"} | self._lister.interests
         return any(
-            event.kind in kinds and (namespace_of(event.topic) or event.topic) in self._matchers for event in events
+            event.kind in kinds and (namespace_of(event.topic) or event.topic) == self.query.namespace
+            for event in events
         )
 
     def changes(self, events: Iterable[TopicEvent], mark: str) -> Update:
@@ -222,11 +190,10 @@ class WatchedTopics:
         is_in: dict[str, bool] = {}
         destroyed: set[str] = set()
         for event in events:
-            belongs = self._matchers.get(namespace_of(event.topic)) if event.kind in _MEMBERSHIP else None
-            if belongs is None:
+            if event.kind not in _MEMBERSHIP:
                 continue
-            before = event.kind != "created" and belongs(event.topic, event.old)
-            after = event.kind != "deleted" and belongs(event.topic, event.new)
+            before = event.kind != "created" and self._belongs(event.topic, event.old)
+            after = event.kind != "deleted" and self._belongs(event.topic, event.new)
             if not (before or after or event.topic in was):
                 continue
             was.setdefault(event.topic, before)

@@ -7,7 +7,7 @@ import pytest
 from lookup.errors import PatternError
 from lookup.topics.client import ServerLists
 from lookup.topics.listing import TopicQuery
-from lookup.topics.watching import Snapshot, Trouble, Update, Watch
+from lookup.topics.watching import Snapshot, Trouble, Update
 from tests.topics.filled import HERE, name_of
 
 _A, _B, _C = (name_of(local) for local in "abc")
@@ -16,7 +16,7 @@ _LOST = Trouble("away", is_lost=True)
 
 
 def _lists(*servers: str, pattern: str = ".*") -> ServerLists:
-    return ServerLists(Watch((TopicQuery(HERE, pattern=pattern),)), servers)
+    return ServerLists(TopicQuery(HERE, pattern=pattern), servers)
 
 
 def test_a_list_is_all_that_any_server_has() -> None:
@@ -50,7 +50,7 @@ def test_topics_of_a_namespace_that_a_server_does_not_know_stay() -> None:
     lists = _lists("one")
     lists.take("one", Snapshot("1-1", [_A]))
 
-    assert lists.take("one", Snapshot("0-0", [], absent=[HERE])) == (_NONE, _NONE)
+    assert lists.take("one", Snapshot("0-0", [], is_absent=True)) == (_NONE, _NONE)
     assert lists.topics == {_A}
 
 

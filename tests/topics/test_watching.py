@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from lookup.errors import ArgumentError, NotFoundError
+from lookup.errors import NotFoundError
 from lookup.model.catalog import Equals
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.listing import TopicLister, TopicQuery
@@ -18,7 +18,6 @@ from lookup.topics.watching import (
     Snapshot,
     Trouble,
     Update,
-    Watch,
     WatchedTopics,
     changes_between,
     message_in,
@@ -28,13 +27,13 @@ from lookup_policies.listers import Default, Indexed
 from tests.topics.filled import HERE, catalog_of, name_of
 
 _WATCHES = [
-    Watch((TopicQuery(HERE, "all", f"{HERE}/a.*"),)),
-    Watch((TopicQuery(HERE, "all", selector=(Equals("env", "prod"),)),)),
-    Watch(tuple(TopicQuery(namespace, "all") for namespace in (HERE, "t/n"))),
+    TopicQuery(HERE, "all", f"{HERE}/a.*"),
+    TopicQuery(HERE, "all", selector=(Equals("env", "prod"),)),
+    TopicQuery(HERE, "all"),
 ]
 
 
-def _watched(watch: Watch, catalog: Catalog, *, is_driven: bool = False) -> WatchedTopics:
+def _watched(watch: TopicQuery, catalog: Catalog, *, is_driven: bool = False) -> WatchedTopics:
     return WatchedTopics(watch, catalog, TopicLister(Default(), catalog), is_driven=is_driven)
 
 
@@ -152,17 +151,16 @@ def test_a_mark_is_of_one_catalog_and_one_form_of_its_lists() -> None:
     assert _watched(_WATCHES[0], catalog).since("9" * 5_000 + "-1") is None
 
 
-def test_a_namespace_that_does_not_exist_is_named() -> None:
-    """It is watched from its first topic on; if there is none of them, the watch is refused at its beginning."""
+def test_a_namespace_that_does_not_exist_is_said_to_be_absent() -> None:
+    """It goes on being watched; at its beginning the watch is refused."""
     catalog = catalog_of(name_of("a"))
-    both = _watched(_WATCHES[2], catalog)
-
-    assert (both.listed().topics, both.listed().absent) == ((name_of("a"),), ["t/n"])
+    assert not _watched(_WATCHES[2], catalog).listed().is_absent
     catalog.delete_namespace(HERE)
     for watch in _WATCHES:
         with pytest.raises(NotFoundError, match="there is no"):
             _watched(watch, catalog).listed()
-        assert _watched(watch, catalog).listed(is_first=False).topics == ()
+        later = _watched(watch, catalog).listed(is_first=False)
+        assert (later.topics, later.is_absent) == ((), True)
 
 
 def test_a_lister_is_asked_again_on_the_events_it_names() -> None:
@@ -184,7 +182,7 @@ def test_a_lister_is_asked_again_on_the_events_it_names() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Snapshot("3-a", [name_of("a"), name_of("é")], ["t/n"], reads_properties=False),
+        Snapshot("3-a", [name_of("a"), name_of("é")], is_absent=True, reads_properties=False),
         Snapshot("0-0", [], []),
         Update("4-b", [name_of("a")], [name_of("a\u2028")]),
         Trouble("a sentence\nin two lines"),
@@ -215,11 +213,3 @@ def test_what_is_no_message_is_refused(kind: str, data: str) -> None:
     """By errors that a client takes for those of a stranger."""
     with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
         message_in(kind, "1-1", data)
-
-
-def test_a_watch_that_is_none_is_refused() -> None:
-    """It is of something, and of a pattern or of labels."""
-    with pytest.raises(ArgumentError, match="a watch needs a namespace"):
-        Watch(())
-    with pytest.raises(ArgumentError, match="a pattern or of labels"):
-        Watch((TopicQuery(HERE, pattern="a", selector=(Equals("a", "b"),)),))
