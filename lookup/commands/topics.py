@@ -36,7 +36,7 @@ from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import MODES, checked_namespace, namespace_of
 from lookup.topics.catalog.operations import CatalogOperation, GetPairs, apply
 from lookup.topics.catalog.pairs import parse_each
-from lookup.topics.listing import ListRequest, TopicLister, topics_hash
+from lookup.topics.listing import TopicLister, TopicQuery, topics_hash
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 
@@ -224,7 +224,7 @@ def _add_list_arguments(parser: Parser) -> None:
 
 def _run_list(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
-    request = ListRequest(
+    request = TopicQuery(
         checked_namespace(arguments.namespace),
         arguments.mode,
         pattern=arguments.pattern,
@@ -257,7 +257,7 @@ def warn_of_ignored_properties(properties: Collection[str], *, reads_properties:
         warn("the server's lister does not look at properties and lists every topic")
 
 
-def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: ListRequest) -> tuple[Sequence[str], str]:
+def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: TopicQuery) -> tuple[Sequence[str], str]:
     lister = lister_of(settings, plugin_files, request.properties)
     with opened(settings.topics) as catalog, TopicLister(lister, catalog, settings.topics) as at_work:
         answer = at_work.answer(request)

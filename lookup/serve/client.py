@@ -36,7 +36,7 @@ from lookup.model.documents import secret_in
 from lookup.model.names import url_problem
 from lookup.model.quoting import printable, shown
 from lookup.topics.catalog.operations import CatalogOperation, GetPairs, SetPairs
-from lookup.topics.listing import ListRequest, TopicQuery, topics_hash
+from lookup.topics.listing import TopicQuery, topics_hash
 from lookup.topics.watching import Message, Trouble, message_in
 
 __all__ = ["Gathered", "TopicServer", "Watching", "gathered"]
@@ -111,7 +111,7 @@ class TopicServer:
                 raise InputError(f"the token in {token_file} should be one line of ASCII, and is not")
             self._headers["Authorization"] = f"Bearer {token}"
 
-    def listed(self, request: ListRequest) -> Mapping[str, Any]:
+    def listed(self, request: TopicQuery) -> Mapping[str, Any]:
         """Return the answer to a request for topics: `docs/bridge-protocol.md`."""
         body = {
             "namespace": request.namespace,

@@ -25,7 +25,7 @@ from lookup.settings.serving import ServingSection
 from lookup.topics.catalog.naming import checked_namespace, schemes_of
 from lookup.topics.catalog.operations import LABELS, PROPERTIES, CatalogOperation, GetPairs, RemovePairs, SetPairs
 from lookup.topics.catalog.pairs import PairKind
-from lookup.topics.listing import ListRequest
+from lookup.topics.listing import TopicQuery
 from lookup.topics.listing.selectors import parse
 
 __all__ = [
@@ -193,13 +193,13 @@ def _numbers_of(lookups: list[Any], up_to: int) -> tuple[int, ...]:
     return tuple(numbers[1:])
 
 
-def list_message(body: Mapping[str, Any]) -> ListRequest:
+def list_message(body: Mapping[str, Any]) -> TopicQuery:
     """Read a request for the topics of a namespace, or raise InputError with the field that is missing or wrong."""
     mode = (_optional(body, "mode") or "PERSISTENT").lower().replace("_", "-")
     properties, selector = body.get("properties"), _optional(body, "selector")
     try:
         schemes_of(cast(Mode, mode))
-        return ListRequest(
+        return TopicQuery(
             checked_namespace(_named(body, "namespace")),
             cast(Mode, mode),
             pattern=_optional(body, "pattern"),

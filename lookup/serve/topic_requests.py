@@ -84,7 +84,7 @@ class TopicRequests:
             **{name: fields.get(name) for name in ("namespace", "mode", "pattern", "selector")},
             "properties": {key: value for key, _, value in properties},
         }
-        query = list_message(wanted).plain()
+        query = list_message(wanted)
         if query.pattern is not None and query.selector:
             raise InputError("a watch is of a pattern or of labels, and only one of them")
         try:

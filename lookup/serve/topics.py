@@ -37,7 +37,7 @@ from lookup.settings import CollectSection, ServingFile
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import namespace_of
 from lookup.topics.catalog.operations import CatalogOperation, GetPairs, apply
-from lookup.topics.listing import ListAnswer, ListRequest, TopicLister, TopicQuery
+from lookup.topics.listing import ListAnswer, TopicLister, TopicQuery
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.mirroring import is_mirrored, make_anew, mirror
 
@@ -150,7 +150,7 @@ class ServedTopics:
 
     # Requests
 
-    async def listed(self, request: ListRequest) -> str:
+    async def listed(self, request: TopicQuery) -> str:
         """Return the answer to a request for topics, as JSON.
 
         Raises:

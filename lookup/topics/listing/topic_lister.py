@@ -9,7 +9,7 @@ Source: `docs/pulsar/protocol.md`; PIP-452.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 from lookup.errors import ArgumentError, ContractError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
 from lookup.hooks.raised import bounded
-from lookup.model.catalog import CatalogView, EventKind, Listing
+from lookup.model.catalog import CatalogView, Listing
 from lookup.model.quoting import BREAKING, forbidden_character, shown
 from lookup.settings import ListingSection
 from lookup.topics.catalog.naming import fault_of, prefixes_of, schemes_of
@@ -25,7 +25,7 @@ from lookup.topics.listing.listers import interests_of, lister_failing
 from lookup.topics.listing.topic_list import TopicList, TopicsPattern, is_among
 from lookup.topics.listing.topic_query import TopicQuery
 
-__all__ = ["ListAnswer", "ListRequest", "SizedCache", "TopicLister"]
+__all__ = ["ListAnswer", "SizedCache", "TopicLister"]
 
 #: Names that are kept of answers which may be asked for again, counted in each list they are in; eight bytes each, and
 #: some sixty if the list was sent as JSON.
@@ -35,14 +35,6 @@ _NAMES_OF_A_QUERY = 64
 
 
 _Value = TypeVar("_Value")
-
-
-@dataclass(frozen=True, slots=True)
-class ListRequest(TopicQuery):
-    """A client's request: Pulsar's `CommandGetTopicsOfNamespace`."""
-
-    #: hash of the list the client has; None or empty: it has none
-    topics_hash: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +94,14 @@ class TopicLister:
 
     def __init__(self, lister: Lister, catalog: CatalogView, limits: ListingSection | None = None) -> None:
         self._lister = lister
-        self._interests = interests_of(lister)
+        #: kinds of events after which the lister's answers may be others
+        self.interests = interests_of(lister)
         self._catalog = catalog
         self.limits = limits or ListingSection()
         #: checked names, sorted, each once, with the answer and the selected names that they were made of
         self._look_ups: SizedCache[tuple[object, Sequence[str]]] = SizedCache()
         #: filtered lists, each with the names it was made of
         self._lists: SizedCache[tuple[Sequence[str], TopicList]] = SizedCache()
-
-    @property
-    def interests(self) -> frozenset[EventKind]:
-        """Return the kinds of events after which the lister's answers may be others."""
-        return self._interests
 
     def __enter__(self) -> TopicLister:
         with lister_failing(self._lister.name, "could not be prepared"):
@@ -144,18 +132,17 @@ class TopicLister:
         """
         schemes_of(request.mode)
         _check_properties(request.properties, self.limits)
-        query = request.plain()
         # An empty pattern is one that no name matches; only a request without any lists everything.
-        if query.pattern is not None:
-            TopicsPattern(query.pattern)
+        if request.pattern is not None:
+            TopicsPattern(request.pattern)
         names = self._looked_up(request.looked_up())
-        known = self._lists.get(query)
+        known = self._lists.get(request)
         if known is not None and known[0] is names:
             topics = known[1]
         else:
-            topics = query.narrow(names)
-            self._lists.put(query, (names, topics), len(topics) + _NAMES_OF_A_QUERY, room=_KEPT_NAMES)
-        is_known = isinstance(request, ListRequest) and request.topics_hash == topics.topics_hash
+            topics = request.narrow(names)
+            self._lists.put(request, (names, topics), len(topics) + _NAMES_OF_A_QUERY, room=_KEPT_NAMES)
+        is_known = request.topics_hash == topics.topics_hash
         return ListAnswer(_NO_TOPICS if is_known else topics, topics.topics_hash, changed=not is_known)
 
     def _looked_up(self, query: TopicQuery) -> Sequence[str]:

@@ -45,6 +45,8 @@ class TopicQuery:
     properties: Mapping[str, str] = field(default_factory=dict, compare=False)
     #: whether Pulsar's own topics are among them; only the REST form of a request can ask for them
     include_system: bool = False
+    #: hash of the list that the client has; None or empty: it has none
+    topics_hash: str | None = field(default=None, compare=False, kw_only=True)
     #: the properties as queries are compared by them
     pairs: frozenset[tuple[str, str]] = field(init=False, repr=False)
 
@@ -53,14 +55,6 @@ class TopicQuery:
         object.__setattr__(self, "properties", MappingProxyType(dict(self.properties)) if self.properties else _NONE)
         object.__setattr__(self, "pairs", frozenset(self.properties.items()) if self.properties else _NO_PAIRS)
         object.__setattr__(self, "selector", tuple(self.selector or ()))
-
-    def plain(self) -> TopicQuery:
-        """Return the query by itself, without what a message has beside it; these are compared across messages."""
-        if type(self) is TopicQuery:
-            return self
-        return TopicQuery(
-            self.namespace, self.mode, self.pattern, self.selector, self.properties, include_system=self.include_system
-        )
 
     def looked_up(self) -> TopicQuery:
         """Return the query that must be looked up for this one, equal for all that differ by what `narrow` does."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lookup.errors import ArgumentError, ContractError, PatternError, PolicyError, PulsarLookupError, StateError
 from lookup.model.catalog import CatalogView, Listing, TopicEntry
 from lookup.settings import ListingSection
-from lookup.topics.listing import ListAnswer, ListRequest, TopicList, TopicLister, topics_hash
+from lookup.topics.listing import ListAnswer, TopicList, TopicLister, TopicQuery, topics_hash
 from lookup_policies.listers import Default, Indexed
 from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Broken, Listed, Scripted
@@ -30,7 +30,7 @@ def _catalog() -> CatalogView:
     return catalog
 
 
-def _answer(request: ListRequest, limits: ListingSection | None = None) -> ListAnswer:
+def _answer(request: TopicQuery, limits: ListingSection | None = None) -> ListAnswer:
     return TopicLister(Default(), _catalog(), limits).answer(request)
 
 
@@ -53,7 +53,7 @@ _PERSISTENT = ["bills", "orders-asia-partition-0", "orders-eu", "orders-us"]
 )
 def test_a_list_has_what_was_asked_for(asked: dict[str, Any], wanted: list[str]) -> None:
     """By mode and pattern, and without system topics."""
-    answer = _answer(ListRequest(HERE, **asked), ListingSection())
+    answer = _answer(TopicQuery(HERE, **asked), ListingSection())
 
     assert [name.rpartition("/")[2] for name in answer.topics] == wanted
     assert answer.changed
@@ -78,7 +78,7 @@ class Misspelt(Scripted):
 def test_only_the_exact_hash_means_unchanged(has: str | None) -> None:
     """No hash, that of another list, a different spelling and a part of the hash get the whole list."""
     lister = TopicLister(Default(), catalog_of(name_of("a")))
-    answer = lister.answer(ListRequest(HERE, topics_hash=has))
+    answer = lister.answer(TopicQuery(HERE, topics_hash=has))
 
     assert answer == ListAnswer(TopicList([name_of("a")]), "e4a876e3", changed=True)
 
@@ -86,9 +86,7 @@ def test_only_the_exact_hash_means_unchanged(has: str | None) -> None:
 @given(st.lists(st.sampled_from(_NAMES[:3])), st.sampled_from([".*", ".*orders.*", "nothing"]))
 def test_the_hash_is_that_of_the_list_returned(found: list[str], pattern: str) -> None:
     """Whatever a lister answers and a pattern leaves, names come once, sorted, and are hashed so."""
-    answer = _scripted(lambda _: Listing([name_of(local) for local in found])).answer(
-        ListRequest(HERE, pattern=pattern)
-    )
+    answer = _scripted(lambda _: Listing([name_of(local) for local in found])).answer(TopicQuery(HERE, pattern=pattern))
 
     assert list(answer.topics) == sorted(set(answer.topics))
     assert answer.topics_hash == topics_hash(answer.topics)
@@ -119,7 +117,7 @@ def test_the_hash_is_that_of_the_list_returned(found: list[str], pattern: str) -
 def test_an_answer_that_is_none_is_refused(answer: object, said: str) -> None:
     """A lister answers a Listing of topics of the namespace and mode it was asked for."""
     with pytest.raises(ContractError, match=said):
-        _scripted(lambda _: answer).answer(ListRequest(HERE))
+        _scripted(lambda _: answer).answer(TopicQuery(HERE))
 
 
 @pytest.mark.parametrize("local", ["a\nb", "a\x1b[31m", "a\u2028b", "a" * 5_000])
@@ -128,7 +126,7 @@ def test_a_name_that_a_catalog_has_is_listed_whatever_it_is(local: str) -> None:
     catalog, odd = catalog_of(name_of("a")), name_of(local)
     catalog.mirror(odd, TopicEntry(odd, {}, {}))
     with TopicLister(Indexed(), catalog) as lister:
-        answer = lister.answer(ListRequest(HERE))
+        answer = lister.answer(TopicQuery(HERE))
 
     assert answer.topics == catalog.topics(HERE)
     assert odd in json.loads(answer.topics.json)
@@ -164,7 +162,7 @@ def test_a_lister_that_raises_is_named(error: BaseException) -> None:
         pass
     for answer in (raising, half):
         with pytest.raises(PolicyError, match=f"lister 'scripted' failed on {HERE}: {type(error).__name__}"):
-            _scripted(answer).answer(ListRequest(HERE))
+            _scripted(answer).answer(TopicQuery(HERE))
 
 
 def test_a_list_without_end_is_a_failure() -> None:
@@ -172,7 +170,7 @@ def test_a_list_without_end_is_a_failure() -> None:
     lister = _scripted(lambda _: Listing(repeat(name_of("a"))))  # type: ignore[arg-type]  # a careless lister
 
     with pytest.raises(PolicyError, match=f"failed on {HERE}: OverflowError: has more than 10,000,000 answers"):
-        lister.answer(ListRequest(HERE))
+        lister.answer(TopicQuery(HERE))
 
 
 def test_an_interruption_is_not_the_lister_s() -> None:
@@ -182,7 +180,7 @@ def test_an_interruption_is_not_the_lister_s() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        _scripted(interrupted).answer(ListRequest(HERE))
+        _scripted(interrupted).answer(TopicQuery(HERE))
 
 
 def test_a_lister_s_interests_are_looked_at_when_it_is_put_to_work() -> None:
@@ -197,7 +195,7 @@ def test_what_fails_first_is_told() -> None:
     lister = Broken(lambda _: Listing((), partial=True), ends=False)
 
     with pytest.raises(StateError, match="has only a part") as refused, TopicLister(lister, _catalog()) as at_work:
-        at_work.answer(ListRequest(HERE))
+        at_work.answer(TopicQuery(HERE))
 
     (note,) = refused.value.__notes__
     assert "'broken' could not be closed" in note
@@ -221,7 +219,7 @@ def test_what_fails_first_is_told() -> None:
 def test_properties_out_of_bounds_are_refused(properties: dict[str, str], said: str) -> None:
     """Their number, their length and their characters are looked at before any lister is asked."""
     with pytest.raises(ArgumentError, match=said):
-        _scripted(_fail).answer(ListRequest(HERE, properties=properties))
+        _scripted(_fail).answer(TopicQuery(HERE, properties=properties))
 
 
 @pytest.mark.parametrize(
@@ -235,13 +233,13 @@ def test_properties_out_of_bounds_are_refused(properties: dict[str, str], said: 
 def test_a_request_that_is_none_is_refused(asked: dict[str, Any], error: type[Exception], said: str) -> None:
     """By the sentence of what was asked for."""
     with pytest.raises(error, match=said):
-        _scripted(_fail).answer(ListRequest(**{"namespace": HERE, **asked}))
+        _scripted(_fail).answer(TopicQuery(**{"namespace": HERE, **asked}))
 
 
 def test_a_listing_may_be_made_as_it_is_read() -> None:
     """Names that can be read once only are all there: none is lost to the check, which would end subscriptions."""
     lister = Scripted(answer=lambda _: Listing(iter([name_of("a"), name_of("b")])))  # type: ignore[arg-type]
     with TopicLister(lister, catalog_of()) as at_work:
-        answer = at_work.answer(ListRequest(HERE))
+        answer = at_work.answer(TopicQuery(HERE))
 
     assert answer.topics == (name_of("a"), name_of("b"))

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from lookup.hooks import Lister
 from lookup.model.catalog import Equals
-from lookup.topics.listing import ListRequest, TopicLister, topic_lister
+from lookup.topics.listing import TopicLister, TopicQuery, topic_lister
 from lookup_policies.listers import Default, Indexed
 from tests.topics.filled import HERE, catalog_of, name_of
 
 _REQUESTS = [
-    ListRequest(HERE, mode, pattern, selector, properties, include_system=is_open)
+    TopicQuery(HERE, mode, pattern, selector, properties, include_system=is_open)
     for mode in ("persistent", "all")
     for pattern in (None, ".*a", f"{HERE}/b.*")
     for selector in ((), (Equals("env", "prod"),))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lookup.topics.listing import ListRequest, TopicLister
+from lookup.topics.listing import TopicLister, TopicQuery
 from lookup_policies.listers import Indexed
 from tests.topics.filled import HERE, catalog_of, name_of
 
@@ -27,7 +27,7 @@ def test_threads_ask_while_another_writes() -> None:
     def ask(lister: TopicLister) -> int:
         n_asked = 0
         while time.monotonic() < ends:
-            assert names <= set(lister.answer(ListRequest(HERE, properties={"k": "v"})).topics)
+            assert names <= set(lister.answer(TopicQuery(HERE, properties={"k": "v"})).topics)
             n_asked += 1
         return n_asked
 
