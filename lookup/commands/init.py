@@ -19,7 +19,7 @@ from lookup.commands.upgrade import Upgrade, upgrade_of
 from lookup.engine.plugins import load_plugins
 from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
-from lookup.model.quoting import printable, quantity
+from lookup.model.quoting import printable, quantity, toml_text
 from lookup.model.time import time_text
 from lookup.settings.broker_conf import read_broker_conf
 from lookup.settings.releases import MODULAR_MANAGER, RELEASES, Release, release_of_all
@@ -361,16 +361,9 @@ def _evaluation(
 
 def _entry(broker: str, capacity: float | None = None, *, count: int = 0, first: int = 0, **rest: object) -> str:
     # A capacity is in bytes per second, 0 if it is not known; None for a broker that no table has.
-    lines = ["[[brokers]]", f"id = {json.dumps(broker)}"]
+    lines = ["[[brokers]]", f"id = {toml_text(broker)}"]
     lines += [f"count = {count}", f"first = {first}"] if count else []
-    for name, value in rest.items():
-        if value is None:
-            continue
-        if isinstance(value, Mapping):
-            inner = ", ".join(f"{json.dumps(key)} = {json.dumps(each)}" for key, each in value.items())
-            lines.append(f"{name} = {{ {inner} }}")
-        else:
-            lines.append(f"{name} = {json.dumps(value)}")
+    lines += [f"{name} = {toml_text(value)}" for name, value in rest.items() if value is not None]
     lines += [_USES_PROFILE] if capacity is None else []
     return "\n".join(
         [*lines, f"capacity = {float(f'{capacity:.2g}'):_.0f}" if capacity else "# capacity = 100.0", "", ""]

@@ -6,10 +6,8 @@ What is shown is TOML that reads back to the same settings, with the source of e
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from lookup.commands.options import Command, Parser, add_format, add_set, settin
 from lookup.commands.streams import data_console, plain_table, print_json, stdout, warn
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
-from lookup.model.quoting import one_line, toml_text
+from lookup.model.quoting import one_line, toml_key, toml_text
 from lookup.settings import (
     EvaluationFile,
     describe,
@@ -46,7 +44,6 @@ _OTHERS = "# Settings as resolved; the source of each value follows it.\n\n"
 _READERS: Mapping[str, Callable[..., WholeFile]] = {
     "serving": load_serving, "topics": load_topics, "tune": load_tuning, "cluster": load_cluster
 }  # fmt: skip
-_BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -148,10 +145,10 @@ def to_toml(values: Mapping[str, Any], comment: Comment = lambda loc: "") -> str
     blocks = ["\n".join(_lines(plain, (), comment))] if plain else []
     for key, value in values.items():
         if isinstance(value, Mapping):
-            blocks.append("\n".join([f"[{_key(key)}]", *_lines(value, (key,), comment)]))
+            blocks.append("\n".join([f"[{toml_key(key)}]", *_lines(value, (key,), comment)]))
         elif _is_tables(value):
             tables = (_lines(entry, (key, index), comment) for index, entry in enumerate(value))
-            blocks += ["\n".join([f"[[{_key(key)}]]", *lines]) for lines in tables]
+            blocks += ["\n".join([f"[[{toml_key(key)}]]", *lines]) for lines in tables]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -159,30 +156,11 @@ def _lines(table: Mapping[str, Any], above: tuple[str | int, ...], comment: Comm
     for key, value in table.items():
         if value is not None:
             source = comment((*above, key))
-            yield f"{_key(key)} = {_value(value)}" + (f"  # {one_line(source)}" if source else "")
+            yield f"{toml_key(key)} = {toml_text(value)}" + (f"  # {one_line(source)}" if source else "")
 
 
 def _is_tables(value: object) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(isinstance(entry, Mapping) for entry in value)
-
-
-def _key(key: str) -> str:
-    return key if _BARE.match(key) else toml_text(key)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):  # before numbers, which a bool is as well
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return toml_text(value)
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{_key(key)} = {_value(entry)}" for key, entry in value.items() if entry is not None)
-        return f"{{ {inside} }}" if inside else "{}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    return repr(value)
 
 
 def _run_list(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
 from reprlib import Repr
@@ -16,7 +16,7 @@ from typing import Any
 
 __all__ = [
     "BREAKING", "HIDDEN", "closest", "forbidden_character", "json_text", "listed", "one_line", "printable",
-    "printed_line", "quantity", "shown", "suggestion", "toml_text", "unseen",
+    "printed_line", "quantity", "shown", "suggestion", "toml_key", "toml_text", "unseen",
 ]  # fmt: skip
 
 #: Categories of what breaks a list of names: control characters, halves of surrogate pairs (no UTF-8), separators of
@@ -27,6 +27,9 @@ HIDDEN = (*BREAKING, "Cf")
 
 #: What a text in JSON may have to escape: nothing of ASCII but DEL, and the ends of its own lines.
 _PERHAPS_HIDDEN = re.compile(r"[^ -~\n]")
+
+#: A key of TOML without quotation marks.
+_BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 #: Characters of a text, or of another value written out, that a sentence repeats.
 _LONGEST = 80
@@ -122,8 +125,23 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     return _PERHAPS_HIDDEN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
 
 
-def toml_text(value: str | list[str]) -> str:
-    """Write a text, or a list of texts, as TOML; whatever nobody sees is an escape."""
+def toml_key(key: str) -> str:
+    """Write a key as TOML, with quotation marks if it needs them."""
+    return key if _BARE.match(key) else toml_text(key)
+
+
+def toml_text(value: object) -> str:
+    """Write a value as TOML, tables inline and without None; whatever nobody sees in a text is an escape."""
+    match value:
+        case _ if hasattr(value, "isoformat"):
+            return str(value.isoformat()).replace("+00:00", "Z")
+        case Mapping():
+            inside = [f"{toml_key(key)} = {toml_text(entry)}" for key, entry in value.items() if entry is not None]
+            return f"{{ {', '.join(inside)} }}" if inside else "{}"
+        case list() | tuple():
+            return f"[{', '.join(map(toml_text, value))}]"
+        case float():
+            return repr(value)
     text = json.dumps(value, ensure_ascii=False)
 
     # TOML's basic strings are JSON's, but for characters beyond 16 bits, of which JSON makes two.

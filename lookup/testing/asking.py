@@ -6,7 +6,6 @@ The checks themselves are in `conformance.py`.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -26,7 +25,7 @@ from lookup.testing.worlds import World, labelled_for
 
 __all__ = [
     "all_parts", "answer_of", "ballot_in", "classes_of", "kind_of", "manager_in", "offered_in", "proposals_in",
-    "to_toml", "worlds_of", "writable", "written_out",
+    "worlds_of", "writable", "written_out",
 ]  # fmt: skip
 
 _KINDS: Mapping[str, type[Any]] = {
@@ -154,16 +153,6 @@ def written_out(world: World) -> str:
         list(map(list, load.top_bundles)),
     ]
     return repr((columns, mappings, view.ownership, list(view.brokers), world.request))
-
-
-def to_toml(value: Any) -> str:
-    """Write a value of settings as TOML, tables inline."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(key)} = {to_toml(entry)}" for key, entry in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(to_toml, value)) + "]"
-    # JSON's texts, whole numbers and truth values are TOML's; its numbers too, but for nan and inf.
-    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
 _COLUMNS = ("usage", "throughput", "topics")

@@ -48,6 +48,7 @@ from lookup.model import (
     Topology,
     Unanswered,
 )
+from lookup.model.quoting import toml_text
 from lookup.settings.policy import PartSpec
 from lookup.testing.asking import (
     all_parts,
@@ -58,7 +59,6 @@ from lookup.testing.asking import (
     manager_in,
     offered_in,
     proposals_in,
-    to_toml,
     worlds_of,
     writable,
     written_out,
@@ -286,7 +286,7 @@ def check_toml_round_trip(policy: Policy, worlds: Sequence[World] = WORLDS) -> N
     del worlds
     builder = PartBuilder(registry_of(classes_of(policy)))
     for part in all_parts(policy):
-        text = f"part = {to_toml(part_table(part))}"
+        text = f"part = {toml_text(part_table(part))}"
         built = builder.part(str(kind_of(part)), PartSpec.model_validate(tomllib.loads(text)["part"]), part.name)
 
         assert not builder.problems, f"{text} is refused: {'; '.join(builder.problems)}"
