@@ -67,7 +67,6 @@ SUMMARIES = {
     "topics labels set": "add labels to a topic, and replace those with the same keys",
     "topics labels get": "print the labels of a topic",
     "topics labels remove": "remove some or all labels of a topic",
-    "topics labels list": "list all label keys and values of a namespace",
     "topics properties set": "add properties to a topic, and replace those with the same keys",
     "topics properties get": "print the properties of a topic",
     "topics properties remove": "remove some or all properties of a topic",

@@ -1,6 +1,6 @@
 """Carry out `lookup topics labels ...` and `lookup topics properties ...`, the commands for the pairs of topics.
 
-Both kinds of pairs have the commands `set`, `get` and `remove`; labels can be listed as well.
+Both kinds of pairs have the commands `set`, `get` and `remove`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ import argparse
 
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import note, print_json, stdout
-from lookup.commands.topics import add_catalog, applied, labels_of, pairs_of, topic
-from lookup.topics.catalog.naming import checked_namespace
+from lookup.commands.topics import add_catalog, applied, pairs_of, topic
 from lookup.topics.catalog.operations import LABELS, PROPERTIES, GetPairs, RemovePairs, SetPairs
 from lookup.topics.catalog.pairs import PairKind, pairs_text
 
@@ -74,21 +73,6 @@ def _remove_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
     return Command(f"topics {kind} remove", examples, add_arguments, run)
 
 
-def _add_list_arguments(parser: Parser) -> None:
-    parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
-    add_catalog(parser, server=True)
-    add_format(parser, "text", "json")
-
-
-def _run_list(arguments: argparse.Namespace) -> int:
-    labels = labels_of(arguments, checked_namespace(arguments.namespace))
-    if arguments.format == "json":
-        print_json({key: list(values) for key, values in labels.items()})
-    else:
-        stdout().writelines(f"{key}={value}\n" for key, values in labels.items() for value in values)
-    return 0
-
-
 #: In the order of the help.
 COMMANDS = (
     _set_command(LABELS, ("lookup topics labels set orders env=prod tier=gold", "add two labels")),
@@ -97,12 +81,6 @@ COMMANDS = (
         LABELS,
         ("lookup topics labels remove orders tier", "remove one label"),
         ("lookup topics labels remove orders --all", "remove every label"),
-    ),
-    Command(
-        name="topics labels list",
-        examples=(("lookup topics labels list public/default", "one key=value per line"),),
-        add_arguments=_add_list_arguments,
-        run=_run_list,
     ),
     _set_command(PROPERTIES, ("lookup topics properties set orders team=billing stage=raw", "add two properties")),
     _get_command(PROPERTIES, ("lookup topics properties get orders --format json", "print a JSON object")),

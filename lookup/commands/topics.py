@@ -42,7 +42,7 @@ from lookup.topics.listing.selectors import parse
 
 __all__ = [
     "COMMANDS", "CREATE", "DELETE", "add_catalog", "add_query", "add_servers", "applied",
-    "labels_of", "lister_of", "on_a_line", "pairs_of", "servers_of", "settings_of", "topic",
+    "lister_of", "on_a_line", "pairs_of", "servers_of", "settings_of", "topic",
     "warn_of_ignored_properties",
 ]  # fmt: skip
 
@@ -170,19 +170,6 @@ def applied(arguments: argparse.Namespace, operation: CatalogOperation) -> Mappi
         return found[0]
     # Pairs are written at one of the servers; of a key that several have, the first one's value.
     return {key: value for pairs in reversed(found) for key, value in (pairs or {}).items()}
-
-
-def labels_of(arguments: argparse.Namespace, namespace: str) -> Mapping[str, Sequence[str]]:
-    """Return every key of a label in a namespace with its values, both sorted, of catalog or servers."""
-    settings, servers = settings_of(arguments).topics, servers_of(arguments)
-    if not servers:
-        with opened(settings) as catalog:
-            return catalog.labels_in(namespace)
-    labels: dict[str, set[str]] = {}
-    for answer in _gathered(servers, lambda server: server.labels_in(namespace)).answers:
-        for key, values in answer.items():
-            labels.setdefault(key, set()).update(values)
-    return {key: sorted(labels[key]) for key in sorted(labels)}
 
 
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Mapping[str, str] | None = None) -> Lister:

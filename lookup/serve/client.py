@@ -73,7 +73,6 @@ class _List(BaseModel):
 
 _LIST = TypeAdapter(_List)
 _PAIRS = TypeAdapter(dict[str, str])
-_VALUES = TypeAdapter(dict[str, list[str]])
 
 
 class TopicServer:
@@ -128,11 +127,6 @@ class TopicServer:
         if hashed != answer.topics_hash:
             raise self._stranger("a list that does not fit its hash")
         return answer.model_dump(by_alias=True)
-
-    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
-        """Return every key of a label in a namespace with its values, both sorted."""
-        labels: Mapping[str, Sequence[str]] = self._ask("GET", f"/labels/{namespace}", None, _VALUES)
-        return labels
 
     def apply(self, operation: CatalogOperation) -> Mapping[str, str] | None:
         """Apply an operation; return the labels or properties that it asks for, None if it asks for none."""

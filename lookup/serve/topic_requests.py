@@ -1,9 +1,8 @@
 """Answer requests about topics over HTTP: lists for brokers and commands, labels and properties.
 
-POST    /list                        a list, with properties, pattern and selector: `docs/bridge-protocol.md`
-GET     /labels/TENANT/NAMESPACE     every key of a label with its values
-GET     /watch?namespace=...         a list and what changes in it, as server-sent events: `docs/watches.md`
-POST    /pairs                       labels or properties of a topic: read, added, removed
+POST    /list                  a list, with properties, pattern and selector: `docs/bridge-protocol.md`
+GET     /watch?namespace=...   a list and what changes in it, as server-sent events: `docs/watches.md`
+POST    /pairs                 labels or properties of a topic: read, added, removed
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from lookup.model.quoting import shown
 from lookup.serve.connections import problem, read_body
 from lookup.serve.messages import body_of, list_message, pairs_message
 from lookup.serve.topics import ServedTopics
-from lookup.topics.catalog.naming import checked_namespace
 
 __all__ = ["TopicRequests"]
 
@@ -46,7 +44,6 @@ class TopicRequests:
         """Return the paths with their handlers."""
         return [
             web.post("/list", self._list),
-            web.get("/labels/{tenant}/{namespace}", self._labels),
             # HEAD would be a watch as well, without the form of HTTP for what is sent.
             web.get("/watch", self._watch, allow_head=False),
             web.post("/pairs", self._pairs),
@@ -57,15 +54,6 @@ class TopicRequests:
             return problem(404, _ABSENT)
         listing = list_message(body_of(await read_body(request, _MOST_BYTES)))
         return await _answered(self._topics.listed(listing))
-
-    async def _labels(self, request: web.Request) -> web.StreamResponse:
-        if self._topics is None:
-            return problem(404, _ABSENT)
-        try:
-            namespace = checked_namespace(f"{request.match_info['tenant']}/{request.match_info['namespace']}")
-        except PulsarLookupError as error:
-            return problem(400, str(error))
-        return await _answered(self._topics.labels_in(namespace))
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         fields = request.query

@@ -181,20 +181,11 @@ class ServedTopics:
         await self._look_from_now(namespace_of(operation.topic))
         return await run(self._carry_out, operation)
 
-    async def labels_in(self, namespace: str) -> str:
-        """Return every key of a label in a namespace with its values, as JSON."""
-        await self.require_look(namespace)
-        return await self._ask(self._labels_in, namespace)
-
     def _answered(self, request: TopicQuery) -> ListAnswer:
         self._catalog.refresh()
         # One revision, since a lister may ask several questions: a list of two may lack a topic that both have.
         with self._catalog.reading():
             return self._lister.answer(request)
-
-    def _labels_in(self, namespace: str) -> str:
-        self._catalog.refresh()
-        return json.dumps({key: list(values) for key, values in self._catalog.labels_in(namespace).items()})
 
     def _carry_out(self, operation: CatalogOperation) -> str | None:
         self._catalog.refresh()

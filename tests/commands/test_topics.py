@@ -196,12 +196,6 @@ def test_labels_are_set_shown_and_removed(topics: Topics) -> None:
     assert topics("labels", "get", "orders").out == ""
 
 
-def test_labels_of_a_namespace_are_listed(topics: Topics) -> None:
-    """Every key with every value."""
-    assert topics("labels", "list", "public/default").out == "env=prod\nfrozen=yes\ntier=gold\n"
-    assert json.loads(topics("labels", "list", "public/default", "--format", "json").out)["env"] == ["prod"]
-
-
 def test_properties_are_set_shown_and_removed(topics: Topics) -> None:
     """Labels stay what they are."""
     topics("properties", "set", "orders", "team:b", "stage=raw")

@@ -36,9 +36,6 @@ labels set orders-eu region=eu,owner=x {}
 labels set nothing a=b {}
 labels set orders a= {}
 labels set orders forbidden=b {}
-labels list public/default {}
-labels list public/default --format json {}
-labels list public/nothing {}
 labels remove orders tier {}
 labels remove orders-eu --all {}
 labels remove orders {}
@@ -55,7 +52,6 @@ properties get orders {}
 labels get persistent://acme/eu/bills/of/us {}
 properties get persistent://acme/eu/bills/of/us {}
 list acme/eu {}
-labels list acme/eu {}
 """.strip().splitlines()
 
 
@@ -145,14 +141,8 @@ def test_server_that_cannot_be_asked_is_a_sentence(
     assert "secret" not in ran.err
 
 
-#: What asks a server: for a list, values, pairs, and to write.
-_ASKING = (
-    "list public/default",
-    "labels list public/default",
-    "labels get orders",
-    "labels set orders a=b",
-    "properties remove orders --all",
-)
+#: What asks a server: for a list, pairs, and to write.
+_ASKING = ("list public/default", "labels get orders", "labels set orders a=b", "properties remove orders --all")
 
 
 @pytest.mark.parametrize(
