@@ -149,6 +149,3 @@ class CatalogView(Protocol):
 
     def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
         """Return the topics a selector selects, persistent and non-persistent, sorted, from the index of labels."""
-
-    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
-        """Return every key of a label in a namespace with its values, both sorted."""

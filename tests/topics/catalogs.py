@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from lookup.model.catalog import Equals, TopicEntry, TopicEvent
+from lookup.model.catalog import Equals, Exists, TopicEntry, TopicEvent
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import without_partition
 
@@ -17,6 +17,8 @@ __all__ = [
 ]  # fmt: skip
 
 NAMESPACE = "t/ns"
+#: Keys that labels have, or have had, in these tests.
+_KEYS = ("a", "b", "c", "env", "more", "new", "number", "team", "tier")
 
 #: Makes a storage from a folder and the number of events it keeps.
 MakeStorage = Callable[[Path, int], SqliteStorage]
@@ -86,11 +88,14 @@ def parts(catalog: Catalog, name: str) -> list[str]:
 
 
 def index(catalog: Catalog) -> dict[str, dict[str, set[str]]]:
-    """Return the index of labels as questions show it."""
-    return {
-        key: {value: set(catalog.selected(NAMESPACE, (Equals(key, value),))) for value in values}
-        for key, values in catalog.labels_in(NAMESPACE).items()
-    }
+    """Return the index of labels as questions show it; topics of a value that no entry has stand under an empty one."""
+    index: dict[str, dict[str, set[str]]] = {}
+    entered = rebuilt(catalog)
+    for key in {*_KEYS, *entered}:
+        values = {value: set(catalog.selected(NAMESPACE, (Equals(key, value),))) for value in entered.get(key, {})}
+        left = set(catalog.selected(NAMESPACE, (Exists(key),))).difference(*values.values())
+        index |= {key: values | ({"": left} if left else {})} if values or left else {}
+    return index
 
 
 def rebuilt(catalog: Catalog) -> dict[str, dict[str, set[str]]]:

@@ -183,7 +183,7 @@ def test_a_lister_is_asked_again_on_the_events_it_names() -> None:
     "message",
     [
         Snapshot("3-a", [name_of("a"), name_of("é")], is_absent=True, reads_properties=False),
-        Snapshot("0-0", [], []),
+        Snapshot("0-0", []),
         Update("4-b", [name_of("a")], [name_of("a\u2028")]),
         Trouble("a sentence\nin two lines"),
     ],

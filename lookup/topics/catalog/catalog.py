@@ -160,11 +160,6 @@ class Catalog:
         with self._state.asking():
             return self._state.topics_of(namespace).selected(selector)
 
-    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
-        """Return every key of a label in a namespace with its values, both sorted."""
-        with self._state.asking():
-            return self._state.topics_of(namespace).labels()
-
     def create_namespace(self, namespace: str) -> None:
         """Add a namespace, unless there is one of that name.
 

@@ -139,10 +139,6 @@ class NamespaceTopics:
         terms = tuple(Equals(key, value) for key, value in sorted(properties.items()))
         return self._answer(terms, self._properties, lambda entry: entry.properties, schemes_of(mode))
 
-    def labels(self) -> Mapping[str, Sequence[str]]:
-        """Return every key of a label with its values, sorted."""
-        return {key: sorted(values) for key, values in sorted(self._labels.names.items())}
-
     def _note_name(self, name: str) -> None:
         self._by_mode.clear()
         if self._sorted is not None:

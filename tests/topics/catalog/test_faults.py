@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import lookup.topics.catalog
-from lookup.model.catalog import Equals
+from lookup.model.catalog import Equals, Exists
 from lookup.topics.catalog import Catalog, SqliteStorage, sqlite
 from tests.topics.catalogs import NAMESPACE, everything, filled, heard, index, rebuilt, topic
 
@@ -62,7 +62,10 @@ def _failing(at: int | None, error: type[BaseException] = MemoryError) -> Iterat
 
 def _everything(catalog: Catalog) -> tuple[object, object]:
     questions = [
-        (catalog.topics(name, "all"), catalog.labels_in(name), catalog.selected(name, (Equals("env", "prod"),)))
+        (
+            catalog.topics(name, "all"),
+            *(catalog.selected(name, (term,)) for term in (Equals("env", "prod"), Exists("tier"))),
+        )
         for name in catalog.namespaces()
     ]
     return everything(catalog), questions

@@ -80,11 +80,8 @@ class _Changes(RuleBasedStateMachine):
 
     @invariant()
     def index_equals_a_rebuild(self) -> None:
-        """No topic is missing from a posting, none is left behind, no posting is empty."""
-        expected = rebuilt(self.catalog)
-
-        assert index(self.catalog) == expected
-        assert self.catalog.labels_in(NAMESPACE) == {key: sorted(values) for key, values in expected.items()}
+        """No topic is missing from a posting, and none is left behind."""
+        assert index(self.catalog) == rebuilt(self.catalog)
 
     @invariant()
     def answers_follow_the_rule(self) -> None:

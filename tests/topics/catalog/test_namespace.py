@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.model.catalog import Equals, TopicEntry
+from lookup.model.catalog import Equals, Exists, TopicEntry
 from lookup.topics.catalog.namespace import NamespaceTopics
 from tests.topics.catalogs import topic
 
@@ -16,8 +16,12 @@ _MANY = st.lists(_ENTRIES, max_size=4, unique_by=lambda entry: entry.name)
 
 
 def _seen(topics: NamespaceTopics) -> tuple[object, ...]:
-    found = topics.selected((Equals("a", "x"),)), topics.with_properties("all", {"a": "x"})
-    return topics.names("all"), list(topics.entries()), topics.labels(), found, topics.a_partition(topic("p"))
+    found = (
+        topics.selected((Exists("a"),)),
+        topics.selected((Equals("a", "x"),)),
+        topics.with_properties("all", {"a": "x"}),
+    )
+    return topics.names("all"), list(topics.entries()), found, topics.a_partition(topic("p"))
 
 
 @given(_MANY, st.integers(0, 4))
