@@ -361,7 +361,8 @@ def _summary(
         clusters=tuple(sorted({cluster for cluster, _ in cells})),
         quarantined={wordings[kind]: count for kind, count in reasons.most_common()},
         first_us=min(report.first_us for report in reports),
-        unread={report.path: report.lines for report in reports if report.is_unread},
+        # There are lines below a header and nothing of them counts: no row, and none refuted.
+        unread={r.path: r.lines for r in reports if r.lines > r.header_lines and not r.rows and not r.refuted},
         quarters=sum(report.quarters for report in reports),
         late={report.path: report.late for report in reports if report.late},
         doubled=doubled,

@@ -138,11 +138,6 @@ class SourceReport:
         """Return how many lines nothing was made of; a reader that makes several records of a line skips none."""
         return max(self.lines - self.used_lines - self.header_lines, 0)
 
-    @property
-    def is_unread(self) -> bool:
-        """Return whether there are lines below a header and nothing of them counts: no row, and none refuted."""
-        return self.lines > self.header_lines and not self.rows and not self.refuted
-
 
 @dataclass(frozen=True, slots=True)
 class PartJob:

@@ -23,7 +23,7 @@ from lookup.model.quoting import BREAKING, forbidden_character, shown, unseen
 __all__ = [
     "MODES", "checked_name", "checked_namespace", "checked_new_name", "fault_of", "is_system_topic", "names_of",
     "namespace_of", "partition_number", "partitions_among", "prefixes_of", "schemes_of", "without_partition",
-    "without_scheme", "without_system_topics",
+    "without_system_topics",
 ]  # fmt: skip
 
 #: The modes of a listing.
@@ -64,11 +64,6 @@ def without_partition(topic: str) -> str:
         return topic
     suffix = _SUFFIX.search(topic)
     return topic if suffix is None or int(suffix[1]) > _LAST else topic[: suffix.start()]
-
-
-def without_scheme(topic: str) -> str:
-    """Return `tenant/namespace/local` of a complete name."""
-    return topic.partition("://")[2] or topic
 
 
 def schemes_of(mode: Mode) -> tuple[str, ...]:

@@ -60,23 +60,18 @@ class Announcer:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._listeners: dict[object, tuple[int, Listener]] = {}
+        self.listeners: dict[object, tuple[int, Listener]] = {}
         self._queue: deque[TopicEvent] = deque()
         self._is_announcing = False
-
-    @property
-    def has_listeners(self) -> bool:
-        """Return whether any listener is there."""
-        return bool(self._listeners)
 
     def subscribe(self, listener: Listener, *, after: int) -> Callable[[], None]:
         """Call a listener with every event after a revision; return a function that takes it out again."""
         # Not keyed by the listener: the same function may listen twice.
         token = object()
-        self._listeners[token] = (after, listener)
+        self.listeners[token] = (after, listener)
 
         def unsubscribe() -> None:
-            self._listeners.pop(token, None)
+            self.listeners.pop(token, None)
 
         return unsubscribe
 
@@ -94,7 +89,7 @@ class Announcer:
                     return
                 self._is_announcing = is_ours = True
             while (event := self._next()) is not None:
-                for after, listener in tuple(self._listeners.values()):
+                for after, listener in tuple(self.listeners.values()):
                     if event.revision > after:
                         listener(event)
         except BaseException:
@@ -259,7 +254,7 @@ class CatalogState:
                     # Differences are no history: were they interrupted, the others are found anew.
                     if are_all:
                         self.revision = event.revision
-                    if self._announcer.has_listeners:
+                    if self._announcer.listeners:
                         taken_in.append(event)
                 self.revision = current
                 self._is_behind = False

@@ -17,7 +17,7 @@ from typing import Any, overload
 
 from lookup.errors import PatternError, SettingsError
 from lookup.model.quoting import shown
-from lookup.topics.catalog.naming import without_partition, without_scheme
+from lookup.topics.catalog.naming import without_partition
 
 __all__ = [
     "TopicList", "TopicsPattern", "differences", "is_among", "topics_hash", "without_pattern_scheme",
@@ -180,7 +180,8 @@ class TopicsPattern:
 
     def matches(self, topic: str) -> bool:
         """Return whether the part of a complete name after its scheme matches."""
-        return self.bare == _ALL or self._compiled.fullmatch(without_scheme(without_partition(topic))) is not None
+        bare = without_partition(topic).split(_SEPARATOR, 1)[-1]
+        return self.bare == _ALL or self._compiled.fullmatch(bare) is not None
 
     def filter(self, topics: Iterable[str]) -> list[str]:
         """Return the names that match, unchanged and in their order."""
