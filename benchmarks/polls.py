@@ -13,7 +13,7 @@ from figures import Figure
 from lookup.model.catalog import selects
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import without_system_topics
-from lookup.topics.listing import ListRequest, TopicLister, TopicsPattern, topics_hash
+from lookup.topics.listing import TopicLister, TopicQuery, TopicsPattern, topics_hash
 from lookup.topics.listing.selectors import parse
 from lookup_policies.listers import Default
 
@@ -32,8 +32,8 @@ def measure_polls(catalog: Catalog) -> Iterator[Figure]:
     # As a server does that is up: a collection of garbage that walks over a million topics stands still for a second.
     gc.collect()
     gc.freeze()
-    by_pattern = ListRequest(_NAMESPACE, pattern=f"persistent://{_NAMESPACE}/topic-.*7")
-    by_selector = ListRequest(_NAMESPACE, selector=parse("env=env-1"))
+    by_pattern = TopicQuery(_NAMESPACE, pattern=f"persistent://{_NAMESPACE}/topic-.*7")
+    by_selector = TopicQuery(_NAMESPACE, selector=parse("env=env-1"))
     with TopicLister(Default(), catalog) as lister:
         for request, what, verb in ((by_pattern, "pattern", "match"), (by_selector, "selector", "fit")):
             answer = lister.answer(request)
@@ -50,7 +50,7 @@ def measure_polls(catalog: Catalog) -> Iterator[Figure]:
             )
 
 
-def _listed_anew(catalog: Catalog, request: ListRequest) -> str:
+def _listed_anew(catalog: Catalog, request: TopicQuery) -> str:
     """Make a list and its hash as before: a look at each name, or at the labels of each topic."""
     if request.pattern is not None:
         return topics_hash(TopicsPattern(request.pattern).filter(without_system_topics(catalog.topics(_NAMESPACE))))
