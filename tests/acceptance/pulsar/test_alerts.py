@@ -168,7 +168,7 @@ class _Faults:
         self._one = _Place(folder / "one", reading, filters=_READS_OWNERS, prelude=PRELUDE)
         self._two = _Place(folder / "two", states[1], prelude=PRELUDE)
         jump = f"time.time_ns = lambda: true() + os.path.exists({str(folder / 'three' / 'ahead')!r}) * 10**9"
-        bounds = "max_pending_rows = 300"
+        bounds = "max_pending_rows = 150"
         self._three = _Place(folder / "three", bounds, prelude=f"{CLOCK}; import os; {jump}", brokers=4)
 
     def play(self) -> None:
