@@ -6,12 +6,11 @@ Flags, settings, catalog and lister are shared with the other commands about top
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
-from operator import methodcaller
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from lookup.commands.options import (
     Command,
@@ -28,21 +27,21 @@ from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, NotFoundError, SettingsError
 from lookup.hooks import Lister
-from lookup.model.names import TopicName, split_servers
+from lookup.model.names import TopicName
 from lookup.model.quoting import BREAKING, forbidden_character, one_line, shown, unseen
-from lookup.serve.client import Gathered, TopicServer, gathered
+from lookup.serve.client import TopicServer
 from lookup.settings import ListingSection, TopicsFile, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import MODES, checked_namespace, namespace_of
-from lookup.topics.catalog.operations import CatalogOperation, GetPairs, apply
+from lookup.topics.catalog.operations import CatalogOperation, apply
 from lookup.topics.catalog.pairs import parse_each
-from lookup.topics.listing import TopicLister, TopicQuery, topics_hash
+from lookup.topics.listing import TopicLister, TopicQuery
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 
 __all__ = [
-    "COMMANDS", "CREATE", "DELETE", "add_catalog", "add_query", "add_servers", "applied",
-    "lister_of", "on_a_line", "pairs_of", "servers_of", "settings_of", "topic",
+    "COMMANDS", "CREATE", "DELETE", "add_catalog", "add_query", "add_server", "applied",
+    "lister_of", "on_a_line", "pairs_of", "server_of", "settings_of", "topic",
     "warn_of_ignored_properties",
 ]  # fmt: skip
 
@@ -59,15 +58,15 @@ def add_catalog(parser: Parser, *, server: bool = False) -> None:
         server: whether the command can ask a server instead; it then has `--server` and `--token-file`.
     """
     if server:
-        add_servers(parser, "decision servers, like A,B,C, in place of --catalog")
+        add_server(parser, "URL of a decision server, in place of --catalog")
     parser.add_argument("--catalog", metavar="FILE", help="SQLite file of the catalog (default: topics.db)")
     parser.add_argument("--config", type=settings_path, metavar="FILE", help="TOML file with [topics]")
     add_set(parser, "topics.lister=indexed")
 
 
-def add_servers(parser: Parser, what: str, *, is_needed: bool = False) -> None:
+def add_server(parser: Parser, what: str, *, is_needed: bool = False) -> None:
     """Add `--server` and `--token-file`."""
-    (parser.need if is_needed else parser.add_argument)("--server", action="append", metavar="URL", help=what)
+    (parser.need if is_needed else parser.add_argument)("--server", metavar="URL", help=what)
     parser.add_argument("--token-file", metavar="FILE", help="file with the token for the server")
 
 
@@ -133,43 +132,26 @@ def opened(settings: ListingSection, *, create: bool = False) -> Iterator[Catalo
         yield Catalog(storage, allowed_label_keys=settings.allowed_label_keys)
 
 
-def servers_of(arguments: argparse.Namespace) -> Sequence[TopicServer]:
-    """Return the servers that the flags name, none if they name none."""
+def server_of(arguments: argparse.Namespace) -> TopicServer | None:
+    """Return the server that the flags name, None if they name none."""
     if arguments.server is None:
         if arguments.token_file is not None:
             raise SettingsError("--token-file: it is for --server, which is not given")
-        return ()
+        return None
     if getattr(arguments, "catalog", None) is not None:
         raise SettingsError("--server, --catalog: topics are in one of the two")
     if getattr(arguments, "plugin_file", None):
         raise SettingsError("--server, --plugin-file: the server has listers of its own settings")
-    given = (split_servers(text) for text in arguments.server)
-    # Each is asked by itself, and so may have a scheme of its own.
-    pairs = ((scheme, server) for scheme, servers in given for server in servers)
-    urls = dict.fromkeys(server if "://" in server else f"{scheme}{server}" for scheme, server in pairs)
-    return [TopicServer(url, arguments.token_file) for url in urls]
-
-
-def _gathered(servers: Sequence[TopicServer], question: Callable[[TopicServer], _Answer]) -> Gathered[_Answer]:
-    found = gathered(servers, question)
-    for sentence in found.missing:
-        warn(f"the answer is partial, topics may be missing: {sentence}")
-    return found
+    return TopicServer(arguments.server, arguments.token_file)
 
 
 def applied(arguments: argparse.Namespace, operation: CatalogOperation) -> Mapping[str, str] | None:
     """Apply an operation to the catalog that settings name, or at the server that the flags name."""
-    settings, servers = settings_of(arguments).topics, servers_of(arguments)
-    if not servers:
-        with opened(settings) as catalog:
-            return apply(operation, catalog)
-    if len(servers) > 1 and not isinstance(operation, GetPairs):
-        raise SettingsError("--server: only one can be written to; name the server of the topic")
-    found = _gathered(servers, lambda server: server.apply(operation)).answers
-    if not isinstance(operation, GetPairs):
-        return found[0]
-    # Pairs are written at one of the servers; of a key that several have, the first one's value.
-    return {key: value for pairs in reversed(found) for key, value in (pairs or {}).items()}
+    settings, server = settings_of(arguments).topics, server_of(arguments)
+    if server is not None:
+        return server.apply(operation)
+    with opened(settings) as catalog:
+        return apply(operation, catalog)
 
 
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Mapping[str, str] | None = None) -> Lister:
@@ -219,20 +201,15 @@ def _run_list(arguments: argparse.Namespace) -> int:
         properties=pairs_of(arguments.properties),
         include_system=arguments.include_system,
     )
-    servers = servers_of(arguments)
-    content: dict[str, Any] = {}
-    if servers:
-        found = _gathered(servers, methodcaller("listed", request))
-        reads_properties = all(answer["readsProperties"] for answer in found.answers)
-        warn_of_ignored_properties(request.properties, reads_properties=reads_properties)
-        names: Sequence[str] = sorted({name for answer in found.answers for name in answer["topics"]})
-        hashed = topics_hash(names)
-        if len(servers) > 1:
-            content["partial"] = bool(found.missing)
+    server = server_of(arguments)
+    if server is not None:
+        answer = server.listed(request)
+        warn_of_ignored_properties(request.properties, reads_properties=answer["readsProperties"])
+        names, hashed = answer["topics"], answer["topicsHash"]
     else:
         names, hashed = _listed_here(settings, arguments.plugin_file, request)
     if arguments.format == "json":
-        print_json({"topics": list(names), "hash": hashed, **content})
+        print_json({"topics": list(names), "hash": hashed})
     else:
         print_names(names, "text")
     return 0

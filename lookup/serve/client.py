@@ -1,21 +1,15 @@
-"""Ask decision servers for topics, labels and properties, and watch topics there, in the place of a catalog's file.
-
-Several servers are asked at the same time, and what they have is put together (PIP-451's second draft): an answer says
-which of them did not answer, since topics may be missing then.
-"""
+"""Ask a decision server for topics, labels and properties, and watch topics there, in the place of a catalog's file."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from queue import Empty, Queue
 from threading import Event, Thread
-from typing import Any, Generic, TypeVar
+from typing import Any
 from urllib.parse import urlencode
 from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
 
@@ -39,16 +33,12 @@ from lookup.topics.catalog.operations import CatalogOperation, GetPairs, SetPair
 from lookup.topics.listing import TopicQuery, topics_hash
 from lookup.topics.watching import Message, Trouble, message_in
 
-__all__ = ["Gathered", "TopicServer", "Watching", "gathered"]
-
-_Answer = TypeVar("_Answer")
+__all__ = ["TopicServer", "Watching"]
 
 #: Seconds for one request.
 _REQUEST_S = 30.0
 #: Seconds without a sign of life after which a watch is lost; a server gives one every ten.
 _SILENT_S = 30.0
-#: Servers asked at the same time.
-_AT_ONCE = 16
 _ERRORS: Mapping[int, type[PulsarLookupError]] = {
     400: ArgumentError,
     401: InputError,
@@ -209,61 +199,19 @@ class TopicServer:
         return InputError(f"{self.url} answered {what}; is it a decision server?")
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered(Generic[_Answer]):
-    """The answers of servers to one question."""
-
-    answers: Sequence[_Answer]
-    #: why topics may be missing, a sentence for each server that did not answer; none: nothing is
-    missing: Sequence[str]
-
-
-def gathered(servers: Sequence[TopicServer], question: Callable[[TopicServer], _Answer]) -> Gathered[_Answer]:
-    """Ask servers at the same time, and put their answers together.
-
-    A server without a namespace that another one has is no reason why topics are missing.
-
-    Raises:
-        PulsarLookupError: that of the first server, if none answers; one that did not look goes before one without it.
-    """
-
-    def asked(server: TopicServer) -> _Answer | PulsarLookupError:
-        try:
-            return question(server)
-        except PulsarLookupError as error:
-            return error
-
-    with ThreadPoolExecutor(min(len(servers), _AT_ONCE)) as threads:
-        results = [*threads.map(asked, servers)]
-    answers = [result for result in results if not isinstance(result, PulsarLookupError)]
-    errors = [
-        (server, error) for server, error in zip(servers, results, strict=True) if isinstance(error, PulsarLookupError)
-    ]
-    if not answers:
-        # A server that is away may have what another one does not know.
-        raise next((error for _, error in errors if not isinstance(error, NotFoundError)), errors[0][1])
-    missing = [
-        str(error) if server.url in str(error) else f"{server.url}: {error}"
-        for server, error in errors
-        if not isinstance(error, NotFoundError)
-    ]
-    return Gathered(answers, missing)
-
-
 class Watching:
-    """A watch of servers, each in a thread of its own, which connects again when it is lost; use it as a context.
+    """A watch of a server in a thread of its own, which connects again when it is lost. Use it as a context.
 
     Args:
         retry_s: seconds before a server that was lost is tried again.
     """
 
-    def __init__(self, servers: Iterable[TopicServer], query: TopicQuery, *, retry_s: float = 1.0) -> None:
-        self._query, self._retry_s = query, retry_s
+    def __init__(self, server: TopicServer, query: TopicQuery, *, retry_s: float = 1.0) -> None:
+        self._server, self._query, self._retry_s = server, query, retry_s
         # Full, nothing more is read, and the server cuts the connection off: what was missed comes later at once.
-        self._news: Queue[tuple[str, Message | PulsarLookupError]] = Queue(1_000)
+        self._news: Queue[Message | PulsarLookupError] = Queue(1_000)
         self._is_closed = Event()
-        for server in servers:
-            Thread(target=self._follow, args=(server,), name=f"watch {server.url}", daemon=True).start()
+        Thread(target=self._follow, name=f"watch {server.url}", daemon=True).start()
 
     def __enter__(self) -> Watching:
         return self
@@ -272,28 +220,28 @@ class Watching:
         self.close()
 
     def close(self) -> None:
-        """Let the threads end, with the next sign of life of their servers."""
+        """Let the thread end, with the next sign of life of the server."""
         self._is_closed.set()
 
-    def messages(self, wait_s: float | None = 0.0) -> Iterator[tuple[str, Message]]:
-        """Yield what came, each with the URL of its server.
+    def messages(self, wait_s: float | None = 0.0) -> Iterator[Message]:
+        """Yield the messages that came.
 
         Args:
             wait_s: seconds to wait for the first of it; None: as long as it takes.
 
         Raises:
-            ArgumentError, NotSupportedError: if a server refuses the watch for good.
+            ArgumentError, NotSupportedError: if the server refuses the watch for good.
         """
         with suppress(Empty):
-            url, news = self._news.get(timeout=wait_s) if wait_s else self._news.get(block=wait_s is None)
+            news = self._news.get(timeout=wait_s) if wait_s else self._news.get(block=wait_s is None)
             while True:
                 if isinstance(news, PulsarLookupError):
                     raise news
-                yield url, news
-                url, news = self._news.get_nowait()
+                yield news
+                news = self._news.get_nowait()
 
-    def _follow(self, server: TopicServer) -> None:
-        mark = ""
+    def _follow(self) -> None:
+        server, mark = self._server, ""
         while not self._is_closed.is_set():
             try:
                 for last, message in server.watch(self._query, mark):
@@ -301,14 +249,14 @@ class Watching:
                     if self._is_closed.is_set():
                         return
                     if message is not None:
-                        self._news.put((server.url, message))
+                        self._news.put(message)
                 lost = f"{server.url} ended the watch"
             except (ArgumentError, NotSupportedError) as error:
-                self._news.put((server.url, error))
+                self._news.put(error)
                 return
             except PulsarLookupError as error:
                 lost = str(error)
             except Exception as error:  # noqa: BLE001  a thread that ends would leave its list for ever
                 lost = f"{server.url}: {type(error).__name__}: {error}"
-            self._news.put((server.url, Trouble(lost, is_lost=True)))
+            self._news.put(Trouble(lost))
             self._is_closed.wait(self._retry_s)

@@ -66,8 +66,6 @@ class Trouble:
     """A reason why the list stays as it was for now."""
 
     sentence: str
-    #: the server cannot be reached, so that changes may be missed until a message comes; False: it says so itself
-    is_lost: bool = False
 
 
 Message: TypeAlias = Snapshot | Update | Trouble

@@ -55,11 +55,6 @@ def at_server(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture
 def watch(lookup: Run, path: Path, at_server: str) -> Watch:
     """Return a function that watches `public/default` at the server, while others write to the file of its catalog."""
-    return _watching_server(lookup, path, at_server)
-
-
-def _watching_server(lookup: Run, path: Path, servers: str) -> Watch:
-    """Watch servers, which send changes by themselves, while others write to the file one after the other."""
 
     def run(*words: str, between: tuple[Write, ...] = ()) -> Ran:
         def write_all() -> None:
@@ -72,7 +67,7 @@ def _watching_server(lookup: Run, path: Path, servers: str) -> Watch:
         writer.start()
         try:
             until = str(_PAUSE_S * (len(between) + 1)) if between else "0"
-            return lookup("topics", "watch", "public/default", "--server", servers, "--for", until, *words)
+            return lookup("topics", "watch", "public/default", "--server", at_server, "--for", until, *words)
         finally:
             writer.join()
 
@@ -195,83 +190,3 @@ def test_a_watch_goes_on_until_it_is_interrupted(path: Path, at_server: str, num
 
     assert (update["kind"], _locals(update["added"])) == ("update", ["new"])
     assert (watching.returncode, out, err) == (130, "", "")
-
-
-@pytest.fixture
-def two_servers(at_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start a second server, which has a topic of its own and one that the first has as well."""
-    folder = tmp_path_factory.mktemp("second")
-    with _opened(folder / "topics.db") as catalog:
-        catalog.create_namespace("public/default")
-        catalog.create(f"{HERE}orders", labels={"env": "prod"})
-        catalog.create(f"{HERE}second", labels={"env": "prod"})
-    with started(settings_file(folder, f'[topics]\ncatalog = "{folder / "topics.db"}"\n', policies="")) as server:
-        yield f"{at_server},http://127.0.0.1:{server.port}"
-
-
-def test_a_watch_of_several_servers_is_of_all_their_topics(lookup: Run, path: Path, two_servers: str) -> None:
-    """One that a server loses and another has stays; one that is away is warned of, and what it lacks comes later."""
-    watch = _watching_server(lookup, path, f"{two_servers},http://127.0.0.1:1")
-    ran = watch("--labels", "env=prod", between=(lambda other: other.delete(f"{HERE}orders"),))
-    expected = {f"+ {HERE}{local}" for local in ("orders", "orders-eu-partition-0", "orders-eu-partition-1", "second")}
-
-    assert (ran.code, {line for line in ran.out.splitlines() if line[0] != "="}) == (0, expected)
-    assert ran.out.splitlines()[-1].endswith(", 4 topics")
-    assert len(ran.err.splitlines()) == 1
-    assert "http://127.0.0.1:1 cannot be asked" in ran.err
-
-
-def test_several_servers_list_all_their_topics(lookup: Run, path: Path, two_servers: str) -> None:
-    """Each once; a part of them is called one, and answers of none are an error."""
-    listing = lambda servers: lookup(  # noqa: E731  a long command line
-        "topics", "list", "public/default", "--pattern", ".*/(orders|second)", "--format", "json", "--server", servers
-    )
-    whole, part = listing(two_servers), listing(f"{two_servers},http://127.0.0.1:1")
-    names = [f"{HERE}orders", f"{HERE}second"]
-
-    assert (whole.code, whole.err) == (0, "")
-    assert json.loads(whole.out) == {"topics": names, "hash": topics_hash(names), "partial": False}
-    assert (part.code, json.loads(part.out)) == (0, {"topics": names, "hash": topics_hash(names), "partial": True})
-    assert part.err.startswith("warning: the answer is partial")
-    nobody = listing("http://127.0.0.1:1,http://127.0.0.1:2")
-    assert (nobody.code, nobody.out, "http://127.0.0.1:1 cannot be asked" in nobody.err) == (2, "", True)
-
-
-def test_a_server_without_a_namespace_has_topics_of_the_others(lookup: Run, path: Path, two_servers: str) -> None:
-    """Several servers may be named in several flags as well."""
-    with _opened(path) as catalog:
-        catalog.create_namespace("t/first")
-        catalog.create("persistent://t/first/x", labels={"env": "prod"})
-    urls = [word for url in two_servers.split(",") for word in ("--server", url)]
-
-    ran = lookup("topics", "list", "t/first", "--labels", "env=prod", *urls)
-
-    assert (ran.code, ran.err, ran.out) == (0, "", "persistent://t/first/x\n")
-
-
-def test_a_list_of_several_servers_says_whether_it_is_partial(lookup: Run, two_servers: str) -> None:
-    """In every event, as `topics list` does."""
-    watch = ("topics", "watch", "public/default", *"--for 1 --format json --server".split())
-
-    whole, part = lookup(*watch, two_servers), lookup(*watch, f"{two_servers},http://127.0.0.1:1")
-
-    assert json.loads(whole.out.splitlines()[-1])["partial"] is False
-    assert json.loads(part.out.splitlines()[-1])["partial"] is True
-
-
-def test_labels_of_several_servers_are_put_together(lookup: Run, path: Path, two_servers: str) -> None:
-    """Topics and pairs; what one has is enough, and only one is written to at a time."""
-    listed = lookup("topics", "list", "public/default", "--labels", "env=prod", "--server", two_servers)
-    second = two_servers.partition(",")[2]
-    lookup("topics", "labels", "set", f"{HERE}second", "more=1", "--server", second)
-    with _opened(path) as catalog:
-        catalog.create(f"{HERE}second", labels={"env": "test"})
-    pairs = lookup("topics", "labels", "get", f"{HERE}second", "--server", two_servers)
-    written = lookup("topics", "labels", "set", f"{HERE}second", "a=b", "--server", two_servers)
-
-    assert listed.out.splitlines() == [
-        f"{HERE}{local}" for local in ("orders", "orders-eu-partition-0", "orders-eu-partition-1", "second")
-    ]
-    # Of a key that both have, the first one's value.
-    assert (sorted(pairs.out.splitlines()), pairs.err) == (["env=test", "more=1"], "")
-    assert (written.code, "--server: " in written.err) == (2, True)

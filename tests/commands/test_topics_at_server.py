@@ -113,7 +113,7 @@ def test_server_answers_as_the_file_does(lookup: Run, catalog: Path, server: Ser
         ("--server http://127.0.0.1:1", "http://127.0.0.1:1 cannot be asked: "),
         ("--server 127.0.0.1:8900", "the server's URL: "),
         ("--server http://:8900", "the server's URL: "),
-        ("--server http://127.0.0.1:1,127.0.0.1:1", "http://127.0.0.1:1 cannot be asked: "),
+        ("--server http://127.0.0.1:1,127.0.0.1:2", "the server's URL: names several servers; give one"),
         ("--server http://me:secret@127.0.0.1", "names a user"),
         ("--server http://127.0.0.1:1 --token-file no", "cannot be read from no"),
         ("--token-file no", "--token-file: it is for --server"),
