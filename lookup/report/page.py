@@ -1,33 +1,95 @@
-"""Write `report.html`: a run as one page."""
+"""Write `report.html`: a run as one page that needs no network, under a policy that lets nothing in but its own parts.
+
+The page's own script and style sheet, and Vega's scripts, stand in it whole, each named by its hash in the policy;
+specifications and numbers stand in it as data, which no browser runs.
+"""
 
 from __future__ import annotations
 
-from lookup.model.quoting import quantity
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
+
+from lookup.model.quoting import one_line, quantity
 from lookup.model.time import moment_at
+from lookup.report.blocks import Section, charts_of
 from lookup.report.document import sections
 from lookup.report.figures import Run
-from lookup.report.html import html_page
 from lookup.report.sentences import ranked
 
 __all__ = ["html_report"]
 
+_ASSETS = files("lookup.report") / "assets"
+#: In the order in which they need each other; the page's own comes last.
+_SCRIPTS = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-embed.min.js", "page.js")
+_CODE = re.compile(r"`([^`]+)`")
+
 
 def html_report(run: Run, *, folder: str | None = None) -> str:
     """Write the whole page."""
-    inputs, period = run.results.inputs, ""
-    if inputs.first_us is not None and inputs.last_us is not None:
-        begin, end = moment_at(inputs.first_us), moment_at(inputs.last_us)
-        until = f"{end:{'%H:%M' if begin.date() == end.date() else '%Y-%m-%d %H:%M'}}"
-        period = f"{begin:%Y-%m-%d %H:%M} to {until} UTC"
+    # A map that lies beside a script is not in the page.
+    scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
+    style = Markup(_text("page.css"))
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    # Nothing is loaded, and nothing runs that is not named by its hash.
+    sources = f"default-src 'none'; script-src {hashes}; style-src '{_hash(style)}'"
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Characters that nobody sees, and those that turn a text round, are escapes; what is markup stays.
+        finalize=lambda value: one_line(value) if type(value) is str else value,
+    )
+    environment.filters |= {
+        # Names between backticks are code.
+        "prose": lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(one_line(text))))),
+        "kind": lambda block: type(block).__name__,
+    }
+    content = sections(run.results, folder or run.path, run)
+    inputs = run.results.inputs
     replayed = "a log" if inputs.lookups is None else quantity(inputs.lookups, "lookup")
-    return html_page(
-        sections(run.results, folder or run.path, run),
-        title="Placement policies compared",
-        period=period,
+    return environment.from_string(_text("page.html.jinja")).render(
+        sections=content,
+        scripts=scripts,
+        style=style,
+        data=_data(content),
+        policy=f"{sources}; base-uri 'none'; form-action 'none'",
+        period=_period(inputs.first_us, inputs.last_us),
         version=run.manifest["versions"]["pulsar-lookup"],
         incumbent=run.results.incumbent,
         candidates=ranked(run.results),
         replayed=f"{replayed}, {quantity(len(run.results.seeds), 'seed')}",
         clusters=run.results.clusters,
-        source="`summary.json` beside it, or counted from the tables there",
     )
+
+
+def _period(first_us: int | None, last_us: int | None) -> str:
+    if first_us is None or last_us is None:
+        return ""
+    begin, end = moment_at(first_us), moment_at(last_us)
+    until = f"{end:{'%H:%M' if begin.date() == end.date() else '%Y-%m-%d %H:%M'}}"
+    return f"{begin:%Y-%m-%d %H:%M} to {until} UTC"
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _data(content: Iterable[Section]) -> Markup:
+    """Return what charts are drawn from as JSON that no text in it can end: `<` is escaped."""
+    charts = [chart.data for chart in charts_of(content)]
+    text = json.dumps(charts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # What nobody sees is drawn as an escape, and so has a backslash that JSON does not take away.
+    seen = text if text.isprintable() else "".join(c if c.isprintable() else f"\\{repr(c)[1:-1]}" for c in text)
+    return Markup(seen.replace("<", "\\u003c"))
+
+
+def _text(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
