@@ -239,7 +239,6 @@ def _overview() -> str:
 
 
 def _commands_of(group: str, groups: dict[str, Any], parsers: Mapping[str, Parser]) -> Any:
-    """Return the subparsers of a group like "topics labels"; a new group is added to the one above it."""
     if group not in groups:
         above, _, name = group.rpartition(" ")
         parser: Any = parsers.get(group)

@@ -75,7 +75,6 @@ class GeneratedLog:
         return f"<Log of {quantity(len(self.report.clusters), 'cluster')} in {self.folder}: {rows}>"
 
     def _repr_html_(self) -> str:
-        """Return the tables and their rows, for a notebook."""
         rows = [{"table": name, "rows": count} for name, count in self.report.rows.items()]
         return data_frame(rows).to_html(index=False)
 

@@ -73,7 +73,6 @@ def inspect_selected(
 
 
 def _about_proxies(cluster: ClusterInspection) -> Iterator[Finding]:
-    """Find one or two addresses from which nearly all lookups come."""
     named = [(name, count) for name, count in cluster.clients.items() if name][:2]
     count = sum(count for _, count in named)
     if count >= max(_ENOUGH, _NEARLY_ALL * cluster.lookups):

@@ -151,7 +151,6 @@ class Evaluation:
         return f"<Evaluation of {policies}; {', '.join(sizes)}: {self.conclusion}>"
 
     def _repr_html_(self) -> str:
-        """Write the answer and the first figures for a notebook."""
         table = figure_table(self.results, first_figures(self.results))
         head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
         rows = "".join(

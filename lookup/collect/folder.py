@@ -179,6 +179,5 @@ class RecordFolder:
 
 
 def _number(part: str) -> int:
-    """Return the number of a file by its name, -1 if it has none."""
     number = part.removeprefix("part-").removesuffix(".parquet")
     return int(number) if number.isascii() and number.isdigit() else -1

@@ -160,7 +160,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _run_scenario(arguments: argparse.Namespace) -> int:
-    """Write the scenario of an upgrade, for those who have no log."""
     folder = Path(arguments.folder or ".")
     today = _today(folder, None, arguments.broker_conf, None)
     upgrade = upgrade_of(arguments.broker_conf, today["release"], arguments.to)

@@ -91,7 +91,6 @@ def _source_of(arguments: argparse.Namespace) -> Source:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Make a plan, write and print it; return 0 with moves and 4 without."""
     source = _source_of(arguments)
     if arguments.force and arguments.output is None:
         raise SettingsError("--force: replaces an earlier plan in --output, which is not given")
@@ -123,7 +122,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _print(document: MovePlan, arguments: argparse.Namespace) -> int:
-    """Print a plan; return 0 with moves and 4 without."""
     exit_code = 0 if document.steps else 4
     if arguments.format == "json":
         print_json(document.model_dump(mode="json"))

@@ -94,7 +94,6 @@ def _show(arguments: argparse.Namespace, path: str) -> int:
 
 
 def _set_by(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
-    """Return what set the value at a position; for a value made of several, everything that did."""
     path = key_path(loc)
     # A list in one line has one comment, though a file may have set one entry and a variable another.
     within = (

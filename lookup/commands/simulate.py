@@ -18,7 +18,6 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Run scenarios and print their trends; return 0, or 1 if an assertion does not hold."""
     registry, files = load_plugins(arguments.plugin_file), read_scenarios(arguments.scenarios)
     policies = [policies_of(file, registry, warn) for file in files]
     code = 0

@@ -50,7 +50,6 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Search, print what was found, and return 0 with a recommendation or 4 with none."""
     if arguments.config is not None and arguments.broker_conf is not None:
         raise SettingsError("--broker-conf: stands for a whole search; leave SEARCH out")
     require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
@@ -96,7 +95,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _deliver(found: Tuning, form: str | None) -> int:
-    """Print what a search has found, and where it is; return its exit code."""
     from lookup.logs.outputs import keeps
     from lookup.tuning.document import read_figures
 

@@ -222,7 +222,6 @@ class Policy:
         return bool((kept.brokers.index != owner).any())
 
     def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
-        """Ask scorers and selector about the brokers left."""
         if kept.is_closed:
             return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
         if not len(kept.brokers):
@@ -268,7 +267,6 @@ class Policy:
 
     @cached_property
     def _lasting(self) -> tuple[tuple[tuple[str, ...] | None, bool], ...]:
-        """Return the fields that each of `parts` reads, and whether its answers hold for an epoch, not an instant."""
         return tuple(
             (None if reads & _UNSETTLED else fields_in(reads), not reads & _CHANGING) for reads in self.part_reads
         )

@@ -126,7 +126,6 @@ def _finish_killed(output: str, path: Path, old: Path, names: Sequence[str]) -> 
 
 
 def _require_ours(folder: Path, output: str) -> None:
-    """Refuse a hidden folder that a later run has removed meanwhile."""
     try:
         Path(folder, _MARK).unlink()
     except FileNotFoundError:

@@ -105,8 +105,6 @@ class _Head:
 
 @dataclass
 class _Trial:
-    """What a reader makes of the first lines."""
-
     proposal: Proposal
     lookups: int = 0
     #: rows of other tables, by the table
@@ -326,7 +324,6 @@ def _broker_ids(texts: Sequence[str]) -> str:
 
 
 def _read(trial: _Trial, head: _Head, path: str, registry: Registry) -> bool:
-    """Read the first lines of a file with the mapping; False if its reader is not there or needs more parameters."""
     try:
         reader = reader_of(registry, toml_table(trial.proposal.mapping), "mapping")
     except SettingsError:

@@ -238,8 +238,6 @@ def _confirmed_name(endpoints: Endpoints, rest: AdminRest | None) -> str:
 
 @dataclass
 class _Seen:
-    """What has been read so far of what a plan needs."""
-
     has_registry: bool = False
     has_owners: bool = False
     #: brokers that have reported

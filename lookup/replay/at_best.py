@@ -53,8 +53,6 @@ class _Figure(Protocol):
 
 
 class _Matches:
-    """Lookups served by a broker with their client's label."""
-
     metric: ClassVar[str] = "match_ratio"
 
     def __init__(self, key: str, clients: Sequence[ClientClass], rosters: Sequence[Roster]) -> None:

@@ -50,8 +50,6 @@ _MOST_TICKS = 5_000_000
 
 @dataclass(frozen=True)
 class _OwnersTask:
-    """What a task needs to take the owners of one cluster out of its log."""
-
     log: OwnerLog
     atoms: Atoms
     registrations: Sequence[Registration]

@@ -224,8 +224,6 @@ class TopicCodes:
 
 
 class _Topic(NamedTuple):
-    """The parts of a topic's name that coding needs."""
-
     namespace: str
     hashed: int
     #: 64-bit hash that identifies the topic

@@ -231,8 +231,6 @@ class GroupSums:
 
 @dataclass(slots=True)
 class _BrokerTime:
-    """The broker-time of one cell, columns of shape (n_brokers,)."""
-
     registered: NDArray[np.bool_]
     known_s: Floats
     overloaded_s: Floats
@@ -352,8 +350,6 @@ def check_by(by: Sequence[str], balance_us: int) -> None:
 
 @dataclass(frozen=True)
 class _DemandPart:
-    """A part of the demand: some bundles, some clients, or one hour."""
-
     units: Mask | None = None
     clients: Mask | None = None
     hour: int | None = None

@@ -220,8 +220,6 @@ def order_of(work: WorkDir, part: CodedPart) -> tuple[NDArray[np.int64], NDArray
 
 
 class _ReadPart:
-    """Rows of a part as its task wrote them, and their values in the cluster's codes."""
-
     def __init__(self, work: WorkDir, piece: PartSlice) -> None:
         self._columns, self._constants = work.read(piece.part.written.name, slice(piece.low, piece.high))
         self._first = dict(zip(_STEPPED, piece.first, strict=True))
@@ -364,7 +362,6 @@ def slices_of_day(
 
 
 def _cut_places(ends: Ints, most_rows: int) -> Iterator[int]:
-    """Yield the cells with which slices begin, but the first; `ends` counts the rows up to the end of each cell."""
     before = 0
     while ends[-1] - before > most_rows:
         # All cells that end within the slice, and at least one that has rows.

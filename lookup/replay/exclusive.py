@@ -119,7 +119,6 @@ class ExclusiveReplay(ClusterWalk):
         outlive(rows, [self._spans, self._demand.spans])
 
     def _take_events(self, tick: Tick) -> None:
-        """Take in what happens at the start of a tick, in the order that `timeline.py` gives."""
         events = tick.events
         # The load of the last grid instant is that of its brokers and bundles, so it is settled before they change.
         if events.registry is not None or events.splits or events.unloads:
@@ -143,7 +142,6 @@ class ExclusiveReplay(ClusterWalk):
             self._follow(tick.low)
 
     def _begin_epoch(self, tick: Tick, registry: tuple[Roster, NDArray[np.bool_]]) -> None:
-        """Apply a change of the registry at the start of a tick."""
         self._registry.apply(registry)
         self.manager.set_registry(*registry)
         if self._board is not None:

@@ -69,7 +69,6 @@ def _demand(clusters: Sequence[ClusterPlan]) -> int:
 
 
 def _about_clients(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find rules for clients that apply to no lookup."""
     applied = np.sum([cluster.words.by_rule for cluster in clusters], axis=0)
     for index, entry in enumerate(settings.clients):
         if not applied[index]:
@@ -83,7 +82,6 @@ def _about_clients(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) ->
 
 
 def _about_namespace(entry: NamespaceEntry, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find a namespace in which nothing is looked up, and isolation from hosts that no broker has."""
     known = {namespace for cluster in clusters for namespace in cluster.words.atoms.namespaces}
     if entry.name not in known:
         like = closest(entry.name, known, cutoff=_ALIKE)
@@ -101,7 +99,6 @@ def _about_namespace(entry: NamespaceEntry, clusters: Sequence[ClusterPlan]) -> 
 
 
 def _about_bundles(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find policies that begin with other bundles than those that the log of owners names."""
     counts = bundle_counts(settings)
     for policy in (policy for policy in settings.policies if policy.bundles in counts):
         missing = sorted({bundle for cluster in clusters for bundle in _bundles_without(cluster, policy.bundles)})
@@ -132,7 +129,6 @@ def _bundles_without(cluster: ClusterPlan, count: int | None) -> Iterator[str]:
 
 
 def _about_labels(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find keys that only one side has, and values of clients that no broker has."""
     lookups, published = _demand(clusters), published_labels(clusters)
     sent: dict[str, Counter[str]] = {}
     for cluster in clusters:
@@ -171,7 +167,6 @@ def _about_unsent(part: str, keys: Sequence[str], sent: Mapping[str, Counter[str
 def _about_unmet(
     key: str, sent: Counter[str], published: Mapping[str, Counter[str]], lookups: int
 ) -> Iterator[Finding]:
-    """Find a key that only clients have, and values that only clients have."""
     if key not in published:
         like = closest(key, published, cutoff=_ALIKE)
         right = f"did you mean {shown(like)}?" if like else f"give brokers a property `lookup.{key}`"
@@ -191,7 +186,6 @@ def _about_unmet(
 
 
 def _about_rows(clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find a log whose times are days, and one that is there twice."""
     lookups = _demand(clusters)
     if lookups >= _TELLING and sum(cluster.words.counts["quarters"] for cluster in clusters) == lookups:
         yield Finding(
@@ -212,7 +206,6 @@ def _about_rows(clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
 
 
 def _about_blocks(settings: EvaluationFile, clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Finding]:
-    """Find a log with fewer blocks of time than a verdict needs."""
     section, rules = settings.evaluation, settings.verdict
     first = run.first_scored(min(cluster.words.first_us for cluster in clusters))
     last = max(cluster.words.last_us for cluster in clusters)
@@ -256,7 +249,6 @@ def about_evidence(settings: EvaluationFile, sums: Iterable[MetricSums]) -> Iter
 def _about_sessions(
     settings: EvaluationFile, policies: Sequence[Policy], clusters: Sequence[ClusterPlan]
 ) -> Iterator[Finding]:
-    """Find policies that go by load in clusters whose sessions are too short to have one."""
     section = settings.evaluation
     readers = [policy.name for policy in policies if "view.load" in policy.reads or policy.shedder is not None]
     for cluster in clusters if readers and settings.inputs.bundles is None else ():
@@ -275,7 +267,6 @@ def _about_sessions(
 
 
 def _about_capacities(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find capacities that are hardly in weight per second, and brokers without one among others that have one."""
     for cluster in clusters:
         capacities = [broker.capacity for broker in cluster.timeline.brokers if broker.capacity is not None]
         capacity = sum(capacities) / len(capacities) if capacities else 0.0

@@ -117,8 +117,6 @@ class Inspection:
 
 @dataclass(frozen=True)
 class _CountedDemand:
-    """The lookups of one cluster that ask for a broker, counted."""
-
     words: ClusterWords
     #: starts of the ticks that have lookups, µs, ascending, and the lookups of each; shape (n_ticks,)
     ticks: tuple[Ints, Ints]

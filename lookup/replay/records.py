@@ -200,7 +200,6 @@ def flow_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
 
 
 def _table(schema: pa.Schema, name: RunName, count: int, columns: Mapping[str, Any]) -> pa.Table:
-    """Return rows of one run; columns that are not given are null."""
     fixed = {"cluster": name.cluster, "policy": name.policy, "seed": name.seed}
     arrays = []
     for entry in schema:

@@ -92,8 +92,6 @@ class TableShare:
 
 @dataclass(frozen=True)
 class _ReadShare:
-    """The shares of a task, and how many of its rows cannot be used."""
-
     shares: list[TableShare]
     quarantined: int
 
@@ -209,8 +207,6 @@ def parts_by_day(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Usable rows of one cluster in columns of shape (n_rows,)."""
-
     cluster: str
     #: by column the texts, and the code of each row
     names: Mapping[str, tuple[Sequence[str | None], Codes]]
@@ -223,8 +219,6 @@ class _Rows:
 
 
 class _ShareWriter:
-    """Writes the rows that one task has of one table and cluster."""
-
     def __init__(self, share: TableShare, writer: PartWriter) -> None:
         self._share, self._writer = share, writer
         self._codes: dict[str, dict[str | None, int]] = {column: {} for column in _NAMES[share.table]}

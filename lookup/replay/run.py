@@ -317,7 +317,6 @@ class _EvaluationRun:
         return [replayed[key] for key in sorted(replayed)], [gathered[cluster] for cluster in sorted(gathered)]
 
     def _at_best(self, found: Sequence[AtBest]) -> dict[tuple[str, str, str | None], float]:
-        """Return the best of all clusters by policy, metric and key."""
         sums: dict[tuple[int | None, str, str | None], list[float]] = {}
         for each in found:
             of_all = sums.setdefault((each.bundles, each.metric, each.key), [0.0, 0.0])
@@ -383,7 +382,6 @@ def _input_facts(
     facts: Sequence[ClusterFacts],
     replayed: Sequence[Replayed],
 ) -> InputFacts:
-    """Return what was read and replayed; facts are in the order of the clusters."""
     settings, pairs = tables.settings.evaluation, list(zip(clusters, facts, strict=True))
     # Of all shares: one without demand may still hold redirects.
     shares = [share for task in coded for share in task.shares]

@@ -115,7 +115,6 @@ def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine:
 
 
 def _numbered(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[LogBatch]:
-    """Number the rows of a partition, which is what quarantine calls them by."""
     first = 0
     for rows in batches:
         yield LogBatch(rows, f"partition {task}", first, None)

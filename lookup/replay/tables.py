@@ -151,7 +151,6 @@ def _registration(row: Mapping[str, Any]) -> Registration:
 
 
 def _ownership_event(row: Mapping[str, Any]) -> OwnershipEvent:
-    """Return what a row of OWNERSHIP says happened to a bundle."""
     boundaries = tuple(int(text, 16) for text in row.get("boundaries", ()))
     return OwnershipEvent(row["ts"], row["bundle"], row["event"], row.get("broker"), row.get("by"), boundaries)
 

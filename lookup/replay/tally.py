@@ -166,7 +166,6 @@ class OwnerTally(CellTally):
 
 
 def _others(columns: Sequence[NDArray[Any]], without: Ints) -> Sequence[NDArray[Any]]:
-    """Return the rows of columns, of which the first is the atom, of all but some atoms."""
     if not len(without):
         return columns
     (places,) = np.isin(columns[0], without, invert=True).nonzero()

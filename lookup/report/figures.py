@@ -191,8 +191,6 @@ class _Record(BaseModel):
 
 
 class _Input(_Record):
-    """The fingerprint of an input."""
-
     path: str
     files: int
     rows: int | None
@@ -200,15 +198,11 @@ class _Input(_Record):
 
 
 class _Topology(_Record):
-    """Distances and prices by level; the whole is checked with the settings."""
-
     distance_ms: dict[str, float] = {}
     price_per_gb: dict[str, float] = {}
 
 
 class _Settings(_Record):
-    """Settings that pages read one by one."""
-
     evaluation: dict[str, Any]
     verdict: dict[str, Any]
     topology: _Topology = _Topology()
@@ -216,8 +210,6 @@ class _Settings(_Record):
 
 
 class _Manifest(_Record):
-    """`manifest.json`."""
-
     schema_number: ClassVar[int] = MANIFEST_SCHEMA
 
     command: list[str]
@@ -229,16 +221,12 @@ class _Manifest(_Record):
 
 
 class _Notes(_Record):
-    """What `inputs` of a summary has besides the facts about the input."""
-
     placed_once: dict[str, str]
     cannot_act: dict[str, str]
     label_of_tenants: str | None = None
 
 
 class _Summary(_Record):
-    """`summary.json`."""
-
     schema_number: ClassVar[int] = SCHEMA
 
     figures: list[Figure]

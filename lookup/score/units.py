@@ -381,7 +381,6 @@ def _centred(parts: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _summed(columns: FloatArray, numbers: IndexArray) -> FloatArray:
-    """Add up the units of each number, along the second axis."""
     present, places = np.unique(numbers, return_inverse=True)
     summed = np.zeros((len(present), columns.shape[0], *columns.shape[2:]))
     np.add.at(summed, places, columns.swapaxes(0, 1))

@@ -175,7 +175,6 @@ class ClosedLoop:
         self.manager.set_registry(self._roster, registered)
 
     def _report_bundles(self, load: MinuteLoad) -> None:
-        """Add what brokers report of their bundles to what the leader knows."""
         owned = self.manager.ownership
         self._means.take(
             {
@@ -186,7 +185,6 @@ class ClosedLoop:
         )
 
     def _figures(self, load: MinuteLoad) -> Load:
-        """Add up by broker what its bundles carry; brokers that are away have NaN."""
         count = len(self._roster)
         loads, rates, long_rates = np.zeros(count), np.zeros(count), np.zeros(count)
         topics = np.zeros(count, np.int64)
@@ -236,7 +234,6 @@ class ClosedLoop:
         return float(carried[np.array(has_all)].sum() / carried.sum())
 
     def _sample(self, minute: int, load: MinuteLoad, *, unloads: int, splits: int, unowned: int) -> MinuteSample:
-        """Describe the cluster at the end of a minute; `load` is that of its beginning."""
         manager = self.manager
         # The table is asked again, since splits and moves of this minute have changed who carries what.
         after = self.table.at(minute)

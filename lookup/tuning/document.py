@@ -108,7 +108,6 @@ def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
 
 
 def _verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
-    """Return the verdict of a confirmation on a finalist."""
     return {
         "objection": objection(shown.standings[number], shown.standings[0], shown.aims),
         "as_good": list(shown.as_good.get(number, ())),

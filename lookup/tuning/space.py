@@ -307,6 +307,5 @@ def _problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Ite
 
 
 def _places(axis: Axis) -> list[float]:
-    """Return where each choice of an axis lies, or its ends."""
     count = len(axis.choices)
     return [(number + 0.5) / count for number in range(count)] or [0.0, 1.0]

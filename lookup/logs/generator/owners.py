@@ -149,7 +149,6 @@ class SyntheticOwners:
         self._follow()
 
     def _follow(self) -> None:
-        """Take over what the load manager has changed, and write it down."""
         odds = {each.decision.bundle: each.decision.propensity for each in self._manager.take_decisions()}
         for change in self._manager.take_changes():
             number = self._number[change.bundle]

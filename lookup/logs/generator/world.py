@@ -135,7 +135,6 @@ def _uneven(count: int, exponent: float = 1.0) -> NDArray[np.float64]:
 
 
 def _make_brokers(settings: GenerateSettings, cluster: str, software: Software) -> tuple[BrokerSite, ...]:
-    """Make the brokers of a cluster, racks taking turns; ids sort in the order of their numbers."""
     digits = max(2, len(str(settings.brokers)))
     start_ms = settings.start_us // 1000
     sites = []

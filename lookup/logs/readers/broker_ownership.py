@@ -66,8 +66,6 @@ _Match = re.Match[str]
 
 @dataclass(slots=True)
 class _Unload:
-    """An admin's request to unload a bundle."""
-
     ts: int
     #: asked; closed: the topics were; unowned: there was no owner; booked: the release has a row
     state: str

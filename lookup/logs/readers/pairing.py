@@ -21,8 +21,6 @@ _MOST_HELD = 100_000
 
 @dataclass(slots=True)
 class _Entry:
-    """A row or unreadable record on its way out."""
-
     line: int
     ts: int
     values: dict[str, Any] | None = None

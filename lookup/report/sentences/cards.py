@@ -202,7 +202,6 @@ def _needed(results: Results, policy: str, found: Findings) -> _Needed | None:
 
 
 def _next_step(results: Results, policy: str, found: Findings, folder: str) -> tuple[str, str]:
-    """Choose what to do next, with the command that does it."""
     candidate = None if policy == winner_of(results) else policy
     if policy in results.cannot_act:
         return f"It lacks something on this log: {results.cannot_act[policy]}.", ""

@@ -64,8 +64,6 @@ def of_pairs(batch: Batch, table: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Quotient:
-    """Quotient of two totals."""
-
     unit: ClassVar[str] = "ratio"
     every_key: ClassVar[tuple[str, ...] | None] = ()
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)

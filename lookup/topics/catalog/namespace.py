@@ -28,8 +28,6 @@ _KEPT = 64
 
 
 class _Index:
-    """Names of topics by key and value of their pairs."""
-
     def __init__(self) -> None:
         self.names: dict[str, dict[str, set[str]]] = {}
         #: answers until a pair changes
