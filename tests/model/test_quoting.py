@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import example, given
@@ -39,6 +40,17 @@ def test_written_for_programs_a_text_is_printable_and_the_same(value: str) -> No
     assert json_text(value).isprintable()
     assert toml_text(value).isprintable()
     assert json.loads(json_text(value)) == tomllib.loads(f"a = {toml_text(value)}")["a"] == value
+
+
+def test_every_value_of_settings_has_a_form_in_toml() -> None:
+    """Numbers, texts, times, lists and tables; a key has quotation marks where it needs them."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    table = {"a": [1, 2.0, 1e16, True, "ü"], "b c": {}, "none": None, "at": at}
+
+    text = toml_text(table)
+
+    assert text == '{ a = [1, 2.0, 1e+16, true, "ü"], "b c" = {}, at = 2026-01-01T00:00:00Z }'
+    assert tomllib.loads(f"x = {text}")["x"] == {key: table[key] for key in ("a", "b c", "at")}
 
 
 @given(names=st.lists(st.text()))

@@ -29,7 +29,6 @@ from lookup.model import (
     Unload,
 )
 from lookup.testing import CHECKS, WORLDS, conformance, parametrize_with_policies, policy_of
-from lookup.testing.asking import to_toml
 
 _NOTHING: frozenset[str] = frozenset()
 
@@ -313,11 +312,6 @@ def test_only_parts_and_policies_are_taken() -> None:
     """Anything else is refused with a sentence."""
     with pytest.raises(TypeError, match="3 is no policy"):
         policy_of(3)
-
-
-def test_settings_are_written_as_toml() -> None:
-    """Every kind of value settings can hold has a form in TOML."""
-    assert to_toml({"a": [1, 2.0, True, "ü"], "b": {}}) == '{ "a" = [1, 2.0, true, "ü"], "b" = {  } }'
 
 
 def test_clusters_need_no_pytest() -> None:
