@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-all test-docs test-quick test-thorough test-lowest test-newest bridge parity integration cluster check docs dist bench calibrate changelog clean distclean
+.PHONY: help setup demo test test-all test-docs test-quick test-thorough test-lowest test-newest bridge parts parity integration cluster check docs dist bench calibrate changelog clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare four candidates over it"
@@ -82,6 +82,10 @@ parity: $(VENV)/.installed-test
 
 bridge:
 	@scripts/ensure-bridge.sh
+
+# The program that policies in Java run in.
+parts:
+	@scripts/ensure-parts.sh --jar
 
 # ARGS=--pulsar=4.0.7 is for a cluster of that release.
 PULSAR := $(patsubst --pulsar=%,%,$(filter --pulsar=%,$(ARGS)))

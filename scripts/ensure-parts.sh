@@ -1,6 +1,7 @@
 #!/bin/sh
 # Print the class path with which `java -cp ... lookup.parts.Main` answers for Pulsar's own classes of load management: plugins/pulsar_parts,
-# compiled, behind the jars of the release in $1, such as 4.2.4. `ensure-parts.sh --java 4.2.4` prints a java that runs it.
+# compiled, behind the jars of the release in $1, such as 4.2.4. `ensure-parts.sh --java 4.2.4` prints a java that runs it;
+# `ensure-parts.sh --jar` puts the program alone where policies in Java find it, and prints that place.
 # All is kept in ~/.cache/pulsar-lookup; Maven and javac are installed if they are missing and the machine allows.
 set -eu
 . "$(dirname "$0")/java-tools.sh"
@@ -10,6 +11,11 @@ java=
 if [ "${1:-}" = --java ]; then
     java=1
     shift
+fi
+jar=
+if [ "${1:-}" = --jar ]; then
+    jar=$cache/pulsar-parts.jar
+    set -- 4.2.4
 fi
 release=${1:-}
 case $release in
@@ -55,10 +61,25 @@ fi
 
 # Another source is another program: clones of several states may share the cache.
 kept=$cache/parts-$release-$(cat pom.xml own-jars.txt src/main/java/lookup/parts/*.java src/main/resources/* | cksum | tr ' ' -)
-if [ -e "$kept/classpath" ]; then
-    cat "$kept/classpath"
+
+# Print the class path, or pack the program and print where it is.
+finish() {
+    if [ -n "$jar" ]; then
+        (
+            cd "$kept/classes" && mkdir -p META-INF && base=java.base/java
+            printf '%s\n' 'Manifest-Version: 1.0' 'Main-Class: lookup.parts.Host' \
+                "Add-Opens: $base.lang $base.util $base.io $base.nio" >META-INF/MANIFEST.MF
+            python3 -m zipfile -c "$jar.new" META-INF lookup log4j2.properties
+        )
+        mv "$jar.new" "$jar"
+        echo "$jar"
+    else
+        cat "$kept/classpath"
+    fi
     exit 0
-fi
+}
+
+[ ! -e "$kept/classpath" ] || finish
 
 # Print a pom of the jars in own-jars.txt, and of nothing that they need in turn.
 own_pom() {
@@ -87,4 +108,4 @@ cp src/main/resources/* "$kept/classes"
 # Moved, so that an interrupted run leaves nothing that looks whole.
 printf '%s:%s:%s\n' "$kept/classes" "$(cat "$kept/own")" "$(cat "$kept/jars")" >"$kept/classpath.new"
 mv "$kept/classpath.new" "$kept/classpath"
-cat "$kept/classpath"
+finish

@@ -50,7 +50,7 @@ def test_every_entry_point_names_a_module_that_exists() -> None:
     """What the distribution announces at its own door can be imported."""
     own = [point for point in entry_points(group="lookup") if point.dist and point.dist.name == "pulsar-lookup"]
 
-    assert {point.name for point in own} == {"builtin", "metrics", "readers"}
+    assert {point.name for point in own} == {"builtin", "java", "metrics", "readers"}
     assert [point.value for point in own if find_spec(point.module) is None] == []
 
 

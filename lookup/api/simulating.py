@@ -11,11 +11,12 @@ from typing import Any, TypeAlias
 from lookup.api.arguments import names_of, require_path
 from lookup.api.outputs import json_row
 from lookup.engine.build import build_policies
+from lookup.engine.foreign import check_foreign
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.units import idle_weights
 from lookup.errors import Argument, SettingsError
-from lookup.model.quoting import quantity
+from lookup.model.quoting import quantity, shown
 from lookup.settings import policy_warnings
 from lookup.settings.files import anchored
 from lookup.settings.shipped import shipped_path
@@ -152,6 +153,8 @@ def policies_of(file: ScenarioFile, registry: Registry, warn: Callable[[str], No
         raise SettingsError([f"{file.path}: {problem}" for problem in error.problems]) from None
     for sentence in idle_weights(specs, "a scenario knows"):
         warn(f"{file.path}: {sentence}")
+    for name, why in check_foreign(policies).items():
+        warn(f"{file.path}: policy {shown(name)}: {why}, so its run is not repeatable")
     return policies
 
 

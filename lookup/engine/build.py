@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, fields
 from functools import lru_cache
+from keyword import iskeyword
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
@@ -164,7 +165,9 @@ class PartBuilder:
             for name in children
             if name in spec.parameters
         }
-        given = self._given(part_class, {**spec.parameters, **built})
+        # A parameter whose name is a word of Python's has a line under it in the class: `class_`.
+        written = {f"{name}_" if iskeyword(name) else name: value for name, value in spec.parameters.items()}
+        given = self._given(part_class, {**written, **built})
         values = self._values(part_class, given, where)
         if values is None or None in built.values():
             return None
@@ -230,6 +233,8 @@ class PartBuilder:
         keys: dict[str, str] = {}
         for name, hint in hints_of(part_class).items():
             marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Conf)]
+            if marks and marks[0].key == "*" and name not in written:
+                configured[name] = dict(self._conf)
             if name in written or not marks or marks[0].key not in self._conf:
                 continue
             keys[name], value = marks[0].key, self._conf[marks[0].key]
@@ -270,9 +275,8 @@ class PartBuilder:
         known = [entry.name for entry in parameters]
         unknown = [name for name in given.values if name not in known]
         for name in unknown:
-            self.problems.append(
-                f"{where}: {part_class.name!r} has no parameter {shown(name)}; {suggestion(name, known)}"
-            )
+            hint = suggestion(name, [each.rstrip("_") for each in known])
+            self.problems.append(f"{where}: {part_class.name!r} has no parameter {shown(name)}; {hint}")
         needed = [e.name for e in parameters if e.default is MISSING and e.default_factory is MISSING]
         missing = [name for name in needed if name not in given.values]
         for name in missing:
@@ -344,7 +348,7 @@ def child_kinds(part_class: type[Any]) -> Mapping[str, ChildSlot]:
 def part_table(part: Any) -> dict[str, Any]:
     """Write a part as the table that builds it again: `use` and every parameter."""
     values = {entry.name: getattr(part, entry.name) for entry in parameters_of(type(part))}
-    return {"use": part.name} | {name: _plain(value) for name, value in values.items() if value is not None}
+    return {"use": part.name} | {name.rstrip("_"): _plain(value) for name, value in values.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:

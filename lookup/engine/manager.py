@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lookup.engine.answers import Failures
 from lookup.engine.ballots import Ballot, Decided, Draws
 from lookup.engine.cycles import IDLE_CYCLE, CycleReport, Unloading, run_sheds, run_splits
+from lookup.engine.foreign import begin_foreign
 from lookup.engine.ledger import capacities
 from lookup.engine.ownership import Cause, OwnerBook, Ownership, OwnershipChange, ReportedOwnership
 from lookup.engine.policy import Instant, Policy, Standing, memory_key
@@ -91,6 +92,7 @@ class LoadManager:
         self.failures = Failures()
         #: memory by `memory_key`, JSON-able
         self.memory: dict[str, dict[str, Any]] = {}
+        begin_foreign(policy, self.memory)
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
         self._conditions, self._observer = conditions, conditions.observer or ManagerObserver()
         #: bytes that 1.0 of a broker's load and of a bundle's stands for, None if the shedder does not go by them

@@ -78,8 +78,10 @@ def limits_of(part: Any) -> tuple[Limit, ...]:
 
 
 def goes_by_bytes(part: Any) -> bool:
-    """Return whether a part has a limit in bytes per second above 0."""
-    return any(limit.quantity == "bytes" and limit.value > 0 for limit in limits_of(part))
+    """Return whether a part has a limit in bytes per second above 0, or may have one that it does not declare."""
+    return getattr(part, "is_foreign", False) or any(
+        limit.quantity == "bytes" and limit.value > 0 for limit in limits_of(part)
+    )
 
 
 def in_bytes(view: ClusterView, brokers: float, bundles: float) -> ClusterView:

@@ -49,7 +49,10 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @dataclass(frozen=True, slots=True)
 class Conf:
-    """Name the key of Pulsar's `broker.conf` that fills a parameter; `scale` turns its unit into the parameter's."""
+    """Name the key of Pulsar's `broker.conf` that fills a parameter; `scale` turns its unit into the parameter's.
+
+    A parameter of the key `*` takes a mapping of all keys.
+    """
 
     key: str
     #: the parameter is the key's number times this; 0.01 for a percentage that becomes a ratio

@@ -344,7 +344,8 @@ final class Extensible implements Main.Session {
         return Map.of("unloads", unloads, "counts", counts);
     }
 
-    private Map<String, Long> counts() {
+    /** Return how often what was unloaded or skipped, and why, so far. */
+    Map<String, Long> counts() {
         Map<String, Long> counts = new TreeMap<>();
         UnloadCounter counter = manager.getUnloadCounter();
         counter.getBreakdownCounters().forEach((label, reasons) ->

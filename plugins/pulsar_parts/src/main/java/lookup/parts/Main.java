@@ -1,5 +1,6 @@
 package lookup.parts;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -17,13 +18,14 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
+import java.util.function.UnaryOperator;
 import org.apache.pulsar.PulsarVersion;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.loadbalance.LoadData;
 import org.apache.pulsar.policies.data.loadbalancer.LocalBrokerData;
 
 /** Answers questions to Pulsar's own classes of load management: a line of JSON in, a line of JSON out. */
-public final class Main {
+public final class Main implements UnaryOperator<String> {
     static final ObjectMapper JSON = new ObjectMapper().enable(SerializationFeature.ORDER_MAP_ENTRIES_BY_KEYS)
             .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
 
@@ -43,7 +45,8 @@ public final class Main {
     private final Map<Integer, Session> sessions = new HashMap<>();
     private int opened;
 
-    private Main() {
+    /** Open no session yet. */
+    public Main() {
         answers.put("shed", Parts::shed);
         answers.put("place", Parts::place);
         answers.put("together", Parts::together);
@@ -63,6 +66,24 @@ public final class Main {
         answers.put("extensible.cycle", request -> session(Extensible.class, request).cycle(request));
         answers.put("extensible.assign", request -> session(Extensible.class, request).assign(request.path("bundle").asText()));
         answers.put("close", this::close);
+        answers.put("about", request -> about());
+        answers.put("strategy.open", request -> {
+            Strategy strategy = new Strategy(request);
+            sessions.put(request.path("id").asInt(), strategy);
+            return strategy.about();
+        });
+        answers.put("strategy.shed", request -> session(Strategy.class, request).shed(request));
+        answers.put("strategy.place", request -> session(Strategy.class, request).place(request));
+    }
+
+    /** Answer a line, for {@link Host}. */
+    @Override
+    public String apply(String line) {
+        try {
+            return JSON.writeValueAsString(answer(line));
+        } catch (JsonProcessingException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     /** Answer the standard input's lines until it ends. */

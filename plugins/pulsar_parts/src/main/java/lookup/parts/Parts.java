@@ -65,7 +65,8 @@ final class Parts {
         return answer;
     }
 
-    private static Optional<String> choose(ModularLoadManagerStrategy placement, Set<String> candidates, String bundle,
+    /** Let a placement choose, by the method that its release has. */
+    static Optional<String> choose(ModularLoadManagerStrategy placement, Set<String> candidates, String bundle,
             BundleData known, LoadData data, ServiceConfiguration conf) throws Exception {
         if (Hidden.method(placement.getClass(), "selectBrokerForBundle", 5) != null) {
             return Hidden.call(placement, "selectBrokerForBundle", candidates, bundle, known, data, conf);

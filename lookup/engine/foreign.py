@@ -1,0 +1,82 @@
+"""Parts that run in another program: they keep their memory there, and what they answer is found out by asking only.
+
+Such a part says `is_foreign = True`. It has `begin(memory)`, called once before a run with the memory that it is handed
+later, and `check()`, which returns a sentence if its runs are not repeatable, and raises if it cannot be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableMapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Protocol
+
+from lookup.engine.policy import Policy, memory_key
+from lookup.errors import ContractError, SettingsError
+from lookup.model.quoting import listed
+
+__all__ = ["Foreign", "begin_foreign", "check_foreign", "foreign_of", "refuse_foreign"]
+
+
+class Foreign(Protocol):
+    """A part in another program."""
+
+    def begin(self, memory: MutableMapping[str, Any]) -> None:
+        """Take note of a run that begins."""
+
+    def check(self) -> str | None:
+        """Return a sentence if a run of it is another each time; None if it is not."""
+
+
+def foreign_of(policy: Policy) -> list[tuple[str, Foreign]]:
+    """Return the foreign parts of a policy, in wrappers too, each with the key of the memory that it is handed."""
+    parts = [*policy.parts, *([] if policy.shedder is None else [policy.shedder])]
+    return [(memory_key(part), inner) for part in parts for inner in _inside(part)]
+
+
+def _inside(part: Any) -> Iterator[Foreign]:
+    if getattr(part, "is_foreign", False):
+        yield part
+    elif isinstance(part, tuple | list):
+        for each in part:
+            yield from _inside(each)
+    elif is_dataclass(part):
+        for entry in fields(part):
+            yield from _inside(getattr(part, entry.name))
+
+
+def begin_foreign(policy: Policy, memory: MutableMapping[str, dict[str, Any]]) -> None:
+    """Let a run of a policy begin whose memory this is."""
+    for key, part in foreign_of(policy):
+        part.begin(memory.setdefault(key, {}))
+
+
+def check_foreign(policies: Iterable[Policy]) -> dict[str, str]:
+    """Ask every foreign part for once, and return by policy why its runs are not repeatable.
+
+    Raises:
+        ContractError: naming the policy, if a part cannot be asked.
+    """
+    found: dict[str, str] = {}
+    for policy in policies:
+        for _, part in foreign_of(policy):
+            try:
+                why = part.check()
+            except ContractError as error:
+                raise ContractError(f"policy {policy.name!r}: {error}") from None
+            if why is not None:
+                found[policy.name] = why
+    return found
+
+
+def refuse_foreign(policies: Iterable[Policy], why: str) -> None:
+    """Refuse policies with foreign parts.
+
+    Args:
+        why: the end of a sentence.
+
+    Raises:
+        SettingsError: naming them.
+    """
+    names = [policy.name for policy in policies if foreign_of(policy)]
+    if names:
+        raise SettingsError(f"{listed(names)}: runs a class in Java, {why}")

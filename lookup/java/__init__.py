@@ -1,0 +1,24 @@
+"""Runs shedders and placement strategies written in Java: parts `java`, one JVM for each process.
+
+`parts.py` has the parts, `states.py` what a load manager of Pulsar's would hand such a class, `jvm.py` the JVM, whose
+program is `plugins/pulsar_parts`. Unlike all other parts these keep their memory outside: `docs/java-policies.md`.
+"""
+
+from __future__ import annotations
+
+from lookup.hooks import Selector, Shedder, hookimpl
+from lookup.java.parts import JavaSelector, JavaShedder
+
+__all__ = ["JavaSelector", "JavaShedder"]
+
+
+@hookimpl
+def lookup_register_selectors() -> tuple[type[Selector], ...]:
+    """Return the selector."""
+    return (JavaSelector,)
+
+
+@hookimpl
+def lookup_register_shedders() -> tuple[type[Shedder], ...]:
+    """Return the shedder."""
+    return (JavaShedder,)

@@ -1,0 +1,155 @@
+"""Start the JVM of this process, ask it in lines of JSON, and say in a sentence what is wrong with it.
+
+It starts at the first question and ends with the process: it reads a pipe from there. A fork has one of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from lookup.errors import ContractError
+
+__all__ = ["JavaError", "ask"]
+
+_OPTIONS: Final = (
+    "-Xmx900m",
+    "-XX:+UseSerialGC",
+    # A run is over before a better compiler has paid.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+ExitOnOutOfMemoryError",
+)
+#: Names the jar of `plugins/pulsar_parts`, if it is not where `make parts` puts it.
+_PARTS: Final = "PULSAR_PARTS_JAR"
+#: What Java says of classes that are for a later one, with their format: that of Java 17 is 61.
+_TOO_OLD: Final = re.compile(r"UnsupportedClassVersionError.*?class file version (\d+)")
+_FORMAT_OF_0: Final = 44
+
+
+class JavaError(Exception):
+    """A class raised an exception; the text has it and its message."""
+
+
+class _Jvm:
+    """A JVM and the pipes to it."""
+
+    def __init__(self) -> None:
+        self._java, self._rest = _java(), b""
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  as long as the JVM
+        command = [self._java, *_OPTIONS, "-jar", _parts_jar()]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0
+        )
+
+    def answer(self, line: str, limit_s: float) -> Any:
+        """Send a line and return the answer.
+
+        Raises:
+            ContractError: if the JVM has ended, or there is no answer within the limit.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError):  # its output says why
+            rest = memoryview(f"{line}\n".encode())
+            while rest:
+                rest = rest[self._process.stdin.write(rest) :]
+        read = b""
+        parts = [self._rest]
+        while b"\n" not in parts[-1]:
+            if not select.select([self._process.stdout], [], [], limit_s)[0]:
+                self.end()
+                raise ContractError(f"has not answered within limit_s = {limit_s:g} seconds")
+            read = self._process.stdout.read(1 << 20) or b""
+            if not read:
+                raise ContractError(self._why_ended())
+            parts.append(read)
+        text, _, self._rest = b"".join(parts).partition(b"\n")
+        return json.loads(text)
+
+    def _why_ended(self) -> str:
+        code = self._process.wait()
+        self._log.seek(0)
+        said = self._log.read().decode(errors="replace")
+        reason = said.strip().splitlines()[-1] if said.strip() else "it said nothing"
+        return _too_old(said, self._java) or f"its JVM ended with exit code {code}: {reason}"
+
+    def explain(self, error: str) -> str:
+        """Return the sentence for an error of the JVM's own."""
+        return _too_old(error, self._java) or error
+
+    def end(self) -> None:
+        """End the JVM."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._log):
+            if pipe is not None:
+                pipe.close()
+
+
+#: By the number of the process: a fork must not use the pipes of its parent's.
+_running: dict[int, _Jvm] = {}
+
+
+def ask(lib: str, what: str, limit_s: float, **given: Any) -> dict[str, Any]:
+    """Ask with the classes of a class path, and return the answer.
+
+    Raises:
+        JavaError: if a class raises an exception.
+        ContractError: if there is no JVM to ask, or it ends or does not answer; the next question starts another.
+    """
+    process = os.getpid()
+    jvm = _running.get(process)
+    if jvm is None:
+        jvm = _running[process] = _Jvm()
+    try:
+        answer: dict[str, Any] = jvm.answer(f"{lib}\t{json.dumps({'ask': what, **given})}", limit_s)
+    except ContractError:
+        del _running[process]
+        raise
+    if "fatal" in answer:
+        raise ContractError(jvm.explain(answer["error"]))
+    if "error" in answer:
+        raise JavaError(answer["error"])
+    return answer
+
+
+@atexit.register
+def _end() -> None:
+    jvm = _running.pop(os.getpid(), None)
+    if jvm is not None:
+        jvm.end()
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java") if not home else str(Path(home, "bin", "java"))
+    if java is None or not os.access(java, os.X_OK):
+        where = f"in JAVA_HOME, {home}" if home else "on the path"
+        raise ContractError(f"there is no Java {where}; install one, 17 or newer, and set JAVA_HOME")
+    return java
+
+
+def _parts_jar() -> str:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    jar = os.environ.get(_PARTS) or str(Path(cache, "pulsar-lookup", "pulsar-parts.jar"))
+    if not Path(jar).exists():
+        raise ContractError(
+            f"{jar}: there is no such file; `make parts` builds it, and {_PARTS} may name another place"
+        )
+    return jar
+
+
+def _too_old(said: str, java: str) -> str | None:
+    found = _TOO_OLD.search(said)
+    if found is None:
+        return None
+    return f"{java} is too old: its classes need Java {int(found[1]) - _FORMAT_OF_0} or newer; set JAVA_HOME to one"

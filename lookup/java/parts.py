@@ -1,0 +1,263 @@
+"""The parts `java`: a shedder and a selector that ask a class of Java's, with one instance of it for each run."""
+
+from __future__ import annotations
+
+import os
+import re
+import weakref
+from collections.abc import Generator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.errors import ContractError
+from lookup.hooks import Conf, Gt, Offer
+from lookup.java.jvm import JavaError, ask
+from lookup.java.states import extensible_state, modular_state
+from lookup.model import (
+    Broker,
+    Candidates,
+    ClusterView,
+    CycleLabel,
+    CycleOutcome,
+    CycleReason,
+    LookupRequest,
+    Ruling,
+    Unload,
+)
+
+__all__ = ["JavaSelector", "JavaShedder"]
+
+#: Keys of a `broker.conf`.
+Keys = Mapping[str, str | int | float | bool]
+
+#: Pulsar's loadBalancerSheddingGracePeriodMinutes, by default.
+_GRACE_MINUTES: Final = 30
+_MINUTE_US: Final = 60 * 1_000_000
+
+
+class _Instance(str):
+    """The number of an instance, as the memory of its run has it."""
+
+
+_numbers = count(1)
+#: What is known of instances by their numbers; of those whose runs have ended the JVM is told with the next question.
+_sessions: dict[str, _Session] = {}
+_ended: list[int] = []
+
+
+def _begin() -> _Instance:
+    name = _Instance(next(_numbers))
+    weakref.finalize(name, _end, str(name)).atexit = False
+    return name
+
+
+def _end(name: str) -> None:
+    if _sessions.pop(name, None) is not None:
+        _ended.append(int(name))
+
+
+@dataclass
+class _Session:
+    """One instance of a class, and what it has been told."""
+
+    number: int
+    #: the process whose JVM has it, 0 if none has yet
+    process: int = 0
+    is_extensible: bool = False
+    #: the view whose reports it knows, and whether these are what a shedder is told
+    shown: tuple[ClusterView, bool] | None = None
+    #: bundles placed since, with their brokers
+    given: list[tuple[str, str]] = field(default_factory=list)
+
+    def knows(self, view: ClusterView, *, sheds: bool) -> bool:
+        """Return whether it has been told the reports of a view."""
+        if self.shown is None or self.shown[1] != sheds:
+            return False
+        known = self.shown[0]
+        return known.load is view.load and (known.epoch_us, known.now_us) == (view.epoch_us, view.now_us)
+
+
+@dataclass(frozen=True)
+class _Java:
+    """What both parts are told: the class, where it is, and its settings."""
+
+    name: ClassVar[str] = "java"
+    is_foreign: ClassVar[bool] = True
+    sheds: ClassVar[bool] = False
+
+    #: full name of the class
+    class_: str = ""
+    #: jars, and folders of jars or classes, separated as in a class path; the first that has a class counts
+    lib: str = ""
+    #: seconds within which it has to answer
+    limit_s: Annotated[float, Gt(0)] = 60.0
+    #: further keys of its `broker.conf`, such as its own
+    conf: Keys = field(default_factory=dict)
+    #: the keys of the policy's `broker.conf`
+    broker_conf: Annotated[Keys, Conf("*")] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a class path that leads nowhere; one without any is refused when it is checked."""
+        for entry in self._entries:
+            if not entry.exists():
+                raise ValueError(f"lib: {entry}: there is no such file or folder")
+
+    @property
+    def memory_key(self) -> str:
+        """Return a key by the class: a shedder and a selector of one class are one instance, as in Pulsar."""
+        return f"{self.name} {self.class_}"
+
+    @property
+    def _entries(self) -> list[Path]:
+        return [Path(entry).expanduser().absolute() for entry in self.lib.split(os.pathsep) if entry]
+
+    @property
+    def _keys(self) -> dict[str, Any]:
+        return {**self.broker_conf, **self.conf}
+
+    def begin(self, memory: MutableMapping[str, Any]) -> None:
+        """Name the instance of a run that begins, unless another part of the run has."""
+        memory.setdefault(self.memory_key, _begin())
+
+    def check(self) -> str | None:
+        """Make an instance, and return what to say of its runs; None if there is nothing.
+
+        Raises:
+            ContractError: if the class cannot be used.
+        """
+        if not self.class_ or not self.lib:
+            raise ContractError(
+                f"part {self.name!r} needs class, a full name, and lib, a class path with Pulsar's jars"
+            )
+        return f"{self.class_} draws at random itself" if self._open(_Session(0))["dice"] else None
+
+    def _call(self, what: str, **told: Any) -> dict[str, Any]:
+        try:
+            while _ended and what != "open":
+                ask(self._path, "close", self.limit_s, id=_ended.pop())
+            return ask(self._path, f"strategy.{what}", self.limit_s, **told)
+        except ContractError as error:
+            raise ContractError(f"part {self.name!r}, {self.class_}: {error}") from None
+
+    @property
+    def _path(self) -> str:
+        return os.pathsep.join(map(str, self._entries))
+
+    def _open(self, session: _Session) -> dict[str, Any]:
+        conf = {key: str(one).lower() if isinstance(one, bool) else str(one) for key, one in self._keys.items()}
+        try:
+            about = self._call("open", id=session.number, sheds=self.sheds, conf=conf, **{"class": self.class_})
+        except JavaError as error:
+            why = str(error).removeprefix("IllegalArgumentException: ")
+            raise ContractError(f"part {self.name!r}, {self.class_}: {why}") from None
+        session.process, session.is_extensible = os.getpid(), about["extensible"]
+        return about
+
+    def _told(self, memory: Mapping[str, Any], view: ClusterView) -> tuple[_Session, dict[str, Any]]:
+        """Return the instance of a run, another one where no run has begun, and the reports that it has not seen."""
+        name = memory.get(self.memory_key) or _begin()
+        session = _sessions.setdefault(str(name), _Session(int(name)))
+        if session.process != os.getpid():
+            self._open(session)
+        if session.knows(view, sheds=self.sheds):
+            return session, {}
+        session.shown = view, self.sheds
+        session.given.clear()
+        if session.is_extensible:
+            return session, extensible_state(view, self._keys)
+        return session, modular_state(view, view.ownership.bundles().tolist() if self.sheds else None)
+
+
+@dataclass(frozen=True)
+class JavaShedder(_Java):
+    """Unload what a class in Java names, which implements LoadSheddingStrategy or NamespaceUnloadStrategy.
+
+    It is handed what the load manager of its kind would hand it. Ages of load data and unloads are those of the run.
+
+    Match -> Result -> Reason:
+        * no registered broker has a report -> nothing, the class is not asked -> `no-load-data`
+        * the class names bundles -> unloads -> its own reason, else `overloaded`
+        * it names none -> nothing -> the reason that it counts, else `hit-count`
+
+    Source: ModularLoadManagerImpl.doLoadShedding, UnloadScheduler.execute; page "Java policies" of the documentation.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership", "view.now"})
+    sheds: ClassVar[bool] = True
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
+        """Propose what the class names: its cycle is over before the first ruling."""
+        usage = view.load.usage[view.registered & ~np.isnan(view.load.usage)]
+        if not len(usage):
+            return CycleOutcome(CycleLabel.SKIP, CycleReason.NO_LOAD_DATA)
+        session, state = self._told(memory, view)
+        grace_us = float(self._keys.get("loadBalancerSheddingGracePeriodMinutes", _GRACE_MINUTES)) * _MINUTE_US
+        cooling: dict[str, int] = memory.get("cooling", {})
+        unloaded = {name: at for name, at in view.unloaded.items() if view.now_us - at <= grace_us}
+        answer = self._call(
+            "shed",
+            id=session.number,
+            unloaded={name: (view.now_us - at) // 1000 for name, at in unloaded.items()},
+            cooling={broker: (view.now_us - at) // 1000 for broker, at in cooling.items()},
+            **state,
+        )
+        kept = {broker: cooling[broker] for broker in answer.get("cooling", ())}
+        number = view.brokers.number
+        named = sorted(answer["unloads"], key=lambda unload: number(unload[1]) or 0)
+        reasons = []
+        for bundle, source, destination, reason in named:
+            why = _reason(reason) or CycleReason.OVERLOADED
+            # Which bundles are spared after an unload is the class's own business: it was told of them.
+            if (yield Unload(bundle, source, destination or None, why, in_exchange=True)).accepted:
+                reasons.append(why)
+                kept[source] = view.now_us
+        memory["cooling"] = kept if session.is_extensible else {}
+        figures = float(usage.mean()), float(usage.std())
+        if reasons:
+            return CycleOutcome(CycleLabel.SUCCESS, reasons[0], *figures)
+        counted = filter(None, (_reason(each.partition(" ")[2]) for each in answer.get("counts", ())))
+        idle = CycleReason.NO_BUNDLES if named else next(counted, CycleReason.HIT_COUNT)
+        return CycleOutcome(CycleLabel.SKIP, idle, *figures)
+
+
+def _reason(name: str) -> CycleReason | None:
+    """Return a reason of Pulsar's, as `UnloadDecision.Reason` has it; None if it is none of ours."""
+    written = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+    return CycleReason(written) if written in {*CycleReason} else None
+
+
+@dataclass(frozen=True)
+class JavaSelector(_Java):
+    """Choose as a class in Java does, which implements ModularLoadManagerStrategy or BrokerSelectionStrategy.
+
+    Match -> Result -> Reason:
+        * the class keeps the equals that it draws from in its field `bestBrokers` -> an equal share for each
+        * otherwise -> all to the broker that it chose
+        * it chooses none -> declines -> `no-odds`
+
+    Source: ModularLoadManagerImpl.selectBroker, ExtensibleLoadManagerImpl.selectAsync; page "Java policies" of the
+    documentation.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.load", "view.now", "view.memory"})
+
+    def odds(
+        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
+    ) -> NDArray[np.float64]:
+        """Return 1 for every broker that the class would as soon choose."""
+        session, state = self._told(view.memory, view)
+        told = {"bundle": request.bundle, "candidates": list(brokers.ids), "given": session.given}
+        answer = self._call("place", id=session.number, **told, **state)
+        session.given.clear()
+        return np.isin(brokers.ids, answer["ties"]).astype(np.float64)
+
+    def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+        """Tell the instance of an assignment with the next question."""
+        session = _sessions.get(str(memory.get(self.memory_key)))
+        if offer.is_assigned and session is not None:
+            session.given.append((request.bundle, broker.id))

@@ -1,0 +1,121 @@
+"""Write a view down as the reports of brokers that a load manager of Pulsar's hands its shedder and its placement.
+
+Of what is known as a sum only, half comes in and half goes out. A broker without report has none here either, but for
+placements of the modular manager, whose brokers report before anything is placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from lookup.model import RESOURCES, BundleLoad, ClusterView
+
+__all__ = ["extensible_state", "modular_state"]
+
+#: Messages per second, in and out, of a bundle that nobody knows (ModularLoadManagerImpl.DEFAULT_MESSAGE_RATE).
+_UNKNOWN_RATE = 100.0
+_KEYS = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
+
+
+def modular_state(view: ClusterView, counts: Sequence[int] | None) -> dict[str, Any]:
+    """Return what the modular manager knows of brokers and bundles.
+
+    Args:
+        counts: bundles by broker, for a shedder; None for a placement.
+    """
+    load, ids = view.load, view.brokers.ids
+    numbers = np.flatnonzero(view.registered if counts is None else view.registered & ~np.isnan(load.usage)).tolist()
+    rates = _figures(load.rates, len(ids))
+    known = (load.long_term_rates, load.rates, load.throughput)
+    long_rates = _figures(next(column for column in known if column is not None), len(ids))
+    throughput = _figures(load.throughput, len(ids))
+    brokers = {}
+    for number, resources in zip(numbers, _resources(view, numbers), strict=True):
+        bundles = [entry.bundle for entry in load.top_bundles[number]]
+        # Classes count the bundles of a broker: those that nothing is known of count too.
+        idle = 0 if counts is None else counts[number] - len(bundles)
+        bundles += [f"unknown/idle/{number}-{index}" for index in range(idle)]
+        brokers[ids[number]] = {
+            **resources,
+            **_halves(throughput[number], rates[number]),
+            "longRate": long_rates[number],
+            "bundles": bundles,
+            "version": view.brokers[number].lookup_data.broker_version,
+        }
+    return {"brokers": brokers, "bundles": dict(_bundles(view))}
+
+
+def _bundles(view: ClusterView) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
+    """Yield bundles with messages and bytes per second of the short mean, then of the long one."""
+    load = view.load
+    long_rates, long_throughputs = load.long_term_bundle_rates, load.long_term_bundle_throughputs
+    shown = {entry.bundle: entry for entry in chain.from_iterable(load.top_bundles)}
+    for name in shown.keys() | long_rates.keys():
+        rate = long_rates.get(name, _UNKNOWN_RATE)
+        entry = shown.get(name) or BundleLoad(name, long_throughputs.get(name, 0.0), rate)
+        yield name, (entry.rate, entry.load, rate, long_throughputs.get(name, entry.load))
+
+
+def extensible_state(view: ClusterView, conf: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the brokers of the extensible manager have published.
+
+    Args:
+        conf: keys of a `broker.conf`.
+    """
+    load, ids = view.load, view.brokers.ids
+    top = int(conf.get("loadBalancerMaxNumberOfBundlesInBundleLoadReport", 10))
+    with_policies = bool(conf.get("loadBalancerSheddingBundlesWithPoliciesEnabled", False))
+    numbers = np.flatnonzero(~np.isnan(load.usage)).tolist()
+    measured, throughput, rates = load.measured, _figures(load.throughput, len(ids)), _figures(load.rates, len(ids))
+    smoothed = _figures(load.smoothed_throughput, len(ids)) if load.smoothed_throughput is not None else throughput
+    brokers = {}
+    for number, resources in zip(numbers, _resources(view, numbers), strict=True):
+        updated = view.now_us if load.updated_us is None else int(load.updated_us[number])
+        named = load.reported_bundles(number, top, policies=view.namespaces, with_policies=with_policies)
+        about = view.brokers[number].lookup_data
+        lookup = {
+            "startTimestamp": about.start_timestamp,
+            "brokerVersion": about.broker_version,
+            "loadManagerClassName": about.load_manager_class_name,
+            "properties": dict(about.properties),
+        }
+        brokers[ids[number]] = {
+            **resources,
+            **_halves(throughput[number], rates[number]),
+            **{key: value for key, value in lookup.items() if value},
+            "maxResourceUsage": float(measured[number]),
+            "weightedMaxEMA": float(load.usage[number]),
+            "msgThroughputEMA": smoothed[number],
+            "updatedAt": (view.now_us - updated) / 1_000_000,
+            "topics": int(load.topics[number]),
+            "bundles": [[entry.bundle, _halves(entry.load, entry.rate)] for entry in named],
+        }
+    return {"brokers": brokers, "available": [ids[number] for number in np.flatnonzero(view.registered).tolist()]}
+
+
+def _resources(view: ClusterView, numbers: Sequence[int]) -> Iterator[dict[str, list[float]]]:
+    load = view.load
+    if load.resources is None:
+        for used in np.nan_to_num(load.measured)[numbers].tolist():
+            yield {"cpu": [100.0 * used, 100.0]}
+    else:
+        assert len(RESOURCES) == len(_KEYS)
+        for row in np.nan_to_num(load.resources)[numbers].tolist():
+            yield {key: [used, 100.0] for key, used in zip(_KEYS, row, strict=True)}
+
+
+def _halves(throughput: float, rate: float) -> dict[str, float]:
+    return {
+        "msgRateIn": rate / 2,
+        "msgRateOut": rate / 2,
+        "msgThroughputIn": throughput / 2,
+        "msgThroughputOut": throughput / 2,
+    }
+
+
+def _figures(column: Any, count: int) -> list[float]:
+    return [0.0] * count if column is None else list(np.nan_to_num(column).tolist())
