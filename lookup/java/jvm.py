@@ -28,6 +28,8 @@ _OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+ExitOnOutOfMemoryError",
 )
+#: Bytes in a pipe: a line is written before it is read.
+_PIPE: Final = 1 << 20
 #: Names the jar of `plugins/pulsar_parts`, if it is not where `make parts` puts it.
 _PARTS: Final = "PULSAR_PARTS_JAR"
 #: What Java says of classes that are for a later one, with their format: that of Java 17 is 61.
@@ -47,7 +49,7 @@ class _Jvm:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  as long as the JVM
         command = [self._java, *_OPTIONS, "-jar", _parts_jar()]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0, pipesize=_PIPE
         )
 
     def answer(self, line: str, limit_s: float) -> Any:

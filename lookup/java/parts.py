@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import weakref
-from collections.abc import Generator, Mapping, MutableMapping
+from collections.abc import Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -71,6 +71,8 @@ class _Session:
     is_extensible: bool = False
     #: the view whose reports it knows, and whether these are what a shedder is told
     shown: tuple[ClusterView, bool] | None = None
+    #: the bundles of these reports, in their order
+    names: Sequence[str] = ()
     #: bundles placed since, with their brokers
     given: list[tuple[str, str]] = field(default_factory=list)
 
@@ -170,7 +172,12 @@ class _Java:
         session.given.clear()
         if session.is_extensible:
             return session, extensible_state(view, self._keys)
-        return session, modular_state(view, view.ownership.bundles().tolist() if self.sheds else None)
+        state = modular_state(view, view.ownership.bundles().tolist() if self.sheds else None)
+        if state["names"] == session.names:
+            del state["names"]
+        else:
+            session.names = state["names"]
+        return session, state
 
 
 @dataclass(frozen=True)

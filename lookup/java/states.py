@@ -6,13 +6,14 @@ placements of the modular manager, whose brokers report before anything is place
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from lookup.model import RESOURCES, BundleLoad, ClusterView
+from lookup.model import RESOURCES, BundleLoad, ClusterView, Load
 
 __all__ = ["extensible_state", "modular_state"]
 
@@ -33,31 +34,40 @@ def modular_state(view: ClusterView, counts: Sequence[int] | None) -> dict[str, 
     known = (load.long_term_rates, load.rates, load.throughput)
     long_rates = _figures(next(column for column in known if column is not None), len(ids))
     throughput = _figures(load.throughput, len(ids))
-    brokers = {}
+    tops = [load.top_bundles[number] for number in range(len(ids))]
+    brokers, (place, sums) = {}, _bundles(load, tops)
     for number, resources in zip(numbers, _resources(view, numbers), strict=True):
-        bundles = [entry.bundle for entry in load.top_bundles[number]]
-        # Classes count the bundles of a broker: those that nothing is known of count too.
-        idle = 0 if counts is None else counts[number] - len(bundles)
-        bundles += [f"unknown/idle/{number}-{index}" for index in range(idle)]
+        bundles = [place[entry.bundle] for entry in tops[number]]
         brokers[ids[number]] = {
             **resources,
             **_halves(throughput[number], rates[number]),
             "longRate": long_rates[number],
             "bundles": bundles,
+            # Classes count the bundles of a broker: those that nothing is known of count too.
+            "unknown": 0 if counts is None else counts[number] - len(bundles),
             "version": view.brokers[number].lookup_data.broker_version,
         }
-    return {"brokers": brokers, "bundles": dict(_bundles(view))}
+    return {"brokers": brokers, "names": list(place), "sums": b64encode(np.array(sums, "<f8").tobytes()).decode()}
 
 
-def _bundles(view: ClusterView) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
-    """Yield bundles with messages and bytes per second of the short mean, then of the long one."""
-    load = view.load
-    long_rates, long_throughputs = load.long_term_bundle_rates, load.long_term_bundle_throughputs
-    shown = {entry.bundle: entry for entry in chain.from_iterable(load.top_bundles)}
-    for name in shown.keys() | long_rates.keys():
-        rate = long_rates.get(name, _UNKNOWN_RATE)
-        entry = shown.get(name) or BundleLoad(name, long_throughputs.get(name, 0.0), rate)
-        yield name, (entry.rate, entry.load, rate, long_throughputs.get(name, entry.load))
+def _bundles(load: Load, tops: Iterable[Sequence[BundleLoad]]) -> tuple[dict[str, int], list[float]]:
+    """Return the place of each bundle, and in these places the messages and bytes of its short mean and its long one.
+
+    Numbers travel as they are in memory: as texts they would take most of the time.
+    """
+    long_rates, long_throughputs = dict(load.long_term_bundle_rates), load.long_term_bundle_throughputs
+    place: dict[str, int] = {}
+    sums: list[float] = []
+    for entry in chain.from_iterable(tops):
+        place[entry.bundle] = len(place)
+        rate, throughput = long_rates.get(entry.bundle, _UNKNOWN_RATE), long_throughputs.get(entry.bundle, entry.load)
+        sums += (entry.rate, entry.load, rate, throughput)
+    # Those that nobody owns.
+    for name in sorted(long_rates.keys() - place.keys()):
+        place[name] = len(place)
+        throughput = long_throughputs.get(name, 0.0)
+        sums += (long_rates[name], throughput) * 2
+    return place, sums
 
 
 def extensible_state(view: ClusterView, conf: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,8 +69,13 @@ final class States {
 
     /** Return the report of a broker; rates that are not given are the sums of its bundles, as a broker reports them. */
     static LocalBrokerData report(JsonNode given) throws Exception {
+        return report(given, stats(given.path("bundles")));
+    }
+
+    /** Return the report of a broker whose bundles have these figures. */
+    static LocalBrokerData report(JsonNode given, Map<String, NamespaceBundleStats> bundles) throws Exception {
         LocalBrokerData report = new LocalBrokerData();
-        report.update(usage(given), stats(given.path("bundles")));
+        report.update(usage(given), bundles);
         report.cleanDeltas();
         report.setMsgRateIn(given.path("msgRateIn").asDouble(report.getMsgRateIn()));
         report.setMsgRateOut(given.path("msgRateOut").asDouble(report.getMsgRateOut()));

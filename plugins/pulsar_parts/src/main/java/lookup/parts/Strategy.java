@@ -3,6 +3,9 @@ package lookup.parts;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.DoubleBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -25,6 +28,7 @@ import org.apache.pulsar.broker.loadbalance.extensions.strategy.BrokerSelectionS
 import org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl;
 import org.apache.pulsar.policies.data.loadbalancer.BrokerData;
 import org.apache.pulsar.policies.data.loadbalancer.BundleData;
+import org.apache.pulsar.policies.data.loadbalancer.NamespaceBundleStats;
 import org.apache.pulsar.policies.data.loadbalancer.TimeAverageBrokerData;
 import org.apache.pulsar.policies.data.loadbalancer.TimeAverageMessageData;
 
@@ -40,6 +44,8 @@ final class Strategy implements Main.Session {
     private final Object made;
     /** What a modular manager knows. */
     private final LoadData data = new LoadData();
+    /** The bundles that it was told of last. */
+    private final List<String> names = new ArrayList<>();
     /** Stands around a strategy of the extensible manager, null for one of the modular. */
     private final Extensible manager;
     /** When the reports came, in the computer's time: ages are from here. */
@@ -110,21 +116,36 @@ final class Strategy implements Main.Session {
         }
         hasShed = false;
         Map<String, BundleData> bundles = data.getBundleData();
+        if (request.has("names")) {
+            names.clear();
+            request.path("names").forEach(name -> names.add(name.asText()));
+            bundles.keySet().retainAll(new HashSet<>(names));
+        }
+        // Of each bundle the messages and bytes per second of its short mean, then of the long one.
+        DoubleBuffer sums = ByteBuffer.wrap(request.path("sums").binaryValue()).order(ByteOrder.LITTLE_ENDIAN).asDoubleBuffer();
+        for (int i = 0; i < names.size(); i++) {
+            // The same objects again: some classes keep them.
+            BundleData bundle = bundles.computeIfAbsent(names.get(i), key -> new BundleData(
+                    ModularLoadManagerImpl.NUM_SHORT_SAMPLES, ModularLoadManagerImpl.NUM_LONG_SAMPLES));
+            mean(bundle.getShortTermData(), sums.get(4 * i), sums.get(4 * i + 1));
+            mean(bundle.getLongTermData(), sums.get(4 * i + 2), sums.get(4 * i + 3));
+        }
         Set<String> named = new HashSet<>(), before = new HashSet<>(data.getBrokerData().keySet());
-        // The same objects again: some classes keep them.
-        States.each(request.path("bundles"), (name, given) -> {
-            named.add(name);
-            BundleData bundle = bundles.computeIfAbsent(name, key -> new BundleData(ModularLoadManagerImpl.NUM_SHORT_SAMPLES,
-                    ModularLoadManagerImpl.NUM_LONG_SAMPLES));
-            mean(bundle.getShortTermData(), given, 0);
-            mean(bundle.getLongTermData(), given, 2);
-        });
-        bundles.keySet().retainAll(named);
-        named.clear();
         States.each(brokers, (id, given) -> {
             named.add(id);
+            Map<String, NamespaceBundleStats> stats = new HashMap<>();
+            given.path("bundles").forEach(index -> {
+                TimeAverageMessageData mean = bundles.get(names.get(index.asInt())).getShortTermData();
+                NamespaceBundleStats own = new NamespaceBundleStats();
+                own.msgRateIn = own.msgRateOut = mean.getMsgRateIn();
+                own.msgThroughputIn = own.msgThroughputOut = mean.getMsgThroughputIn();
+                stats.put(names.get(index.asInt()), own);
+            });
+            for (int i = 0; i < given.path("unknown").asInt(); i++) {
+                stats.put("unknown/idle/" + i, new NamespaceBundleStats());
+            }
             BrokerData held = data.getBrokerData().computeIfAbsent(id, key -> new BrokerData(null));
-            held.setLocalData(States.report(given));
+            held.setLocalData(States.report(given, stats));
             held.getPreallocatedBundleData().clear();
             TimeAverageBrokerData means = new TimeAverageBrokerData();
             means.setLongTermMsgRateIn(given.path("longRate").asDouble() / 2);
@@ -138,10 +159,10 @@ final class Strategy implements Main.Session {
     }
 
     /** Let a mean be of half a rate of messages and half a throughput each way. */
-    private static void mean(TimeAverageMessageData mean, JsonNode sums, int first) {
-        mean.setMsgRateIn(sums.path(first).asDouble() / 2);
+    private static void mean(TimeAverageMessageData mean, double rate, double throughput) {
+        mean.setMsgRateIn(rate / 2);
         mean.setMsgRateOut(mean.getMsgRateIn());
-        mean.setMsgThroughputIn(sums.path(first + 1).asDouble() / 2);
+        mean.setMsgThroughputIn(throughput / 2);
         mean.setMsgThroughputOut(mean.getMsgThroughputIn());
         mean.setNumSamples(mean.getMaxSamples());
     }
