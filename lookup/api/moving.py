@@ -15,6 +15,7 @@ from typing import Any
 from lookup.api.arguments import names_of, require_path
 from lookup.collect.collector import Endpoints
 from lookup.engine.build import build_policies
+from lookup.engine.foreign import refuse_foreign
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import Argument, InputError, SettingsError
@@ -187,6 +188,7 @@ def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ..
 
 def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> Policy:
     policies = build_policies(load_plugins(plugin_files), specs)
+    refuse_foreign(policies, "and a plan asks its policy about more than once; evaluate it with a log")
     with_shedder = [policy for policy in policies if policy.shedder is not None]
     if len(with_shedder) != 1:
         names = listed(policy.name for policy in with_shedder or policies)

@@ -15,6 +15,7 @@ from lookup.commands.cluster_flags import add_cluster, credentials_of, load_clus
 from lookup.commands.options import COMMAND_LINE, Command, Parser, add_config, require_extra, settings_flags
 from lookup.commands.streams import note, stdout, warn
 from lookup.engine.build import build_lister, build_policies
+from lookup.engine.foreign import about_foreign, check_foreign
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.units import act_warnings, cannot_act, idle_weights_of, policies_named, rates_without
@@ -164,6 +165,8 @@ def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
     if rates is not None:
         for sentence in act_warnings(cannot_act(policies, rates), settings.evaluation.incumbent):
             warn(sentence)
+    for sentence in about_foreign(policies, check_foreign(policies)):
+        warn(sentence)
     splitting: dict[str, list[str]] = {}
     for policy in policies:
         if policy.splitter is not None:

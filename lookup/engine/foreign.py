@@ -6,15 +6,15 @@ later, and `check()`, which returns a sentence if its runs are not repeatable, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Protocol
 
 from lookup.engine.policy import Policy, memory_key
 from lookup.errors import ContractError, SettingsError
-from lookup.model.quoting import listed
+from lookup.model.quoting import listed, shown
 
-__all__ = ["Foreign", "begin_foreign", "check_foreign", "foreign_of", "refuse_foreign"]
+__all__ = ["Foreign", "about_foreign", "begin_foreign", "check_foreign", "foreign_of", "refuse_foreign"]
 
 
 class Foreign(Protocol):
@@ -66,6 +66,23 @@ def check_foreign(policies: Iterable[Policy]) -> dict[str, str]:
             if why is not None:
                 found[policy.name] = why
     return found
+
+
+def about_foreign(policies: Iterable[Policy], unrepeatable: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each policy with foreign parts: what is not known of it, and what its runs are not.
+
+    Args:
+        unrepeatable: what `check_foreign` has found.
+    """
+    sentences = []
+    for policy in policies:
+        if foreign_of(policy):
+            why = unrepeatable.get(policy.name)
+            drawn = "" if why is None else f"{why}, so its runs are not repeatable and its replicates not paired; "
+            sentences.append(
+                f"policy {shown(policy.name)}: {drawn}it runs in Java, where parts are not probed for salt"
+            )
+    return sentences
 
 
 def refuse_foreign(policies: Iterable[Policy], why: str) -> None:

@@ -147,6 +147,8 @@ class ReplayOutcome:
     #: policies whose shedder cannot act since it goes by rates the run does not know, with a sentence that says so;
     #: verdicts against such an incumbent mean nothing
     cannot_act: Mapping[str, str] = field(default_factory=dict)
+    #: policies whose runs are another each time, whatever the seed: their replicates are not paired with others'
+    unpaired: frozenset[str] = frozenset()
     #: the best that owners can make of figures of locality, by policy, metric and key
     at_best: Mapping[tuple[str, str, str | None], float] = field(default_factory=dict)
     #: seeds of the replicates, as given or as drawn for the log

@@ -16,6 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from lookup.engine.foreign import about_foreign, check_foreign, foreign_of
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.salting import probe_requests, unsalted_parts
@@ -30,7 +31,7 @@ from lookup.replay.coding import EXTRA_FIELDS, CodingPlan
 from lookup.replay.counted import check_by
 from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.findings import about_evidence, find
-from lookup.replay.outcome import AtBest, InputFacts, ReplayOutcome, cycles_by_policy
+from lookup.replay.outcome import AtBest, Finding, InputFacts, ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.presence import require_registered
 from lookup.replay.reports import Tables, known_figures, known_rates, mean_load, read_tables, unknown_figures
@@ -170,6 +171,10 @@ class _EvaluationRun:
         run = run_plan(self.settings, self.by)
         check_by(self.by, run.balance_us)
         policies = built_here(self.settings)
+        unrepeatable = check_foreign(policies)
+        foreign = about_foreign(policies, unrepeatable)
+        for sentence in foreign:
+            self.warn(sentence)
         recipe = ship(self.settings)
         tables = self.tables(run)
         for sentence in unknown_figures(policies, known_figures(run, tables)):
@@ -186,6 +191,8 @@ class _EvaluationRun:
         seeds = seeds_for(self.settings.evaluation, clusters)
         replayed, gathered = self._replay(clusters, run, recipe, seeds)
         findings = find(self.settings, policies, clusters, run)
+        if "java" not in self.settings.lint.accept:
+            findings += [Finding("java", sentence, 0) for sentence in foreign]
         findings += about_evidence(self.settings, (sums for each in replayed for sums in each.sums))
         inputs = _input_facts(clusters, coded, tables, [each.facts for each in gathered], replayed)
         return ReplayOutcome(
@@ -195,7 +202,8 @@ class _EvaluationRun:
             ],
             inputs=replace(inputs, findings=tuple(findings) or None),
             logged_reason=_why_no_log(clusters),
-            unsalted=_unsalted(policies, clusters, run),
+            unsalted=_unsalted([policy for policy in policies if not foreign_of(policy)], clusters, run),
+            unpaired=frozenset(unrepeatable),
             cannot_act=idle,
             at_best=self._at_best([best for each in gathered for best in each.facts.at_best]),
             seeds=seeds,

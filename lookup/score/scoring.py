@@ -123,6 +123,7 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         gaps={(figure.metric, figure.key): figure.gap for figure in fidelity},
         placed_once=frozenset(placed_once),
         refused=None if reason is None else f"a part of the incumbent {incumbent} cannot act on this log",
+        unpaired=outcome.unpaired,
         guarded=frozenset(metric.name for metric in metrics if question_of(metric) == "log"),
     )
     verdicts = judge(estimates, plan.policies, case)

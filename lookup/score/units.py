@@ -118,6 +118,8 @@ class Sample:
     strata: tuple[Stratum, ...] | None = ()
     #: with fewer units of equal weight, finer ones are the units
     min_units: int = 2
+    #: values of two samples whose replicates have nothing in common, so that their variances add up
+    drawn: tuple[FloatArray, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -252,12 +254,13 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
     return Sample(values, tuple(_strata(series, names, layout, totals)), layout.min_units)
 
 
-def minus(a: Sample, b: Sample) -> Sample:
+def minus(a: Sample, b: Sample, *, is_paired: bool = True) -> Sample:
     """Return the difference of two samples of one metric, replicate by replicate and unit by unit."""
+    drawn = () if is_paired else (a.values, b.values)
     if a.strata is None or b.strata is None:
-        return Sample(a.values - b.values, None)
+        return Sample(a.values - b.values, None, drawn=drawn)
     strata = tuple(_less(x, y) for x, y in zip(a.strata, b.strata, strict=True))
-    return replace(a, values=a.values - b.values, strata=strata)
+    return replace(a, values=a.values - b.values, strata=strata, drawn=drawn)
 
 
 def _less(x: Stratum, y: Stratum) -> Stratum:

@@ -145,6 +145,8 @@ class Case:
     placed_once: frozenset[str] = frozenset()
     #: why no verdict against the incumbent is possible; None: verdicts are possible
     refused: str | None = None
+    #: policies whose replicates are not paired with others'
+    unpaired: frozenset[str] = frozenset()
     #: metrics that are judged on this log alone
     guarded: frozenset[str] = frozenset()
 
@@ -231,7 +233,8 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
         )
     if candidate.sample is None or incumbent.sample is None or candidate.sample.strata is None:
         return replace(drawn, reason="the metric has no interval: it does not add over bundles or time")
-    difference = minus(candidate.sample, incumbent.sample)
+    is_paired = case.unpaired.isdisjoint((a.policy, b.policy))
+    difference = minus(candidate.sample, incumbent.sample, is_paired=is_paired)
     lucks: dict[Question, Spread] = {"log": spread(difference, "log"), "demand": spread(difference)}
     spans: dict[Question, Span] = {}
     for question, luck in lucks.items():

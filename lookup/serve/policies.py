@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lookup.engine.build import build_policies, policy_table
+from lookup.engine.foreign import foreign_of
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, PluginError, SettingsError
@@ -91,6 +92,10 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
 
 
 def _unserved(policy: Policy, masked: Sequence[str], provided: Sequence[str]) -> list[str]:
+    if foreign_of(policy):
+        return [
+            f"policy {policy.name!r} runs a class in Java: brokers run it themselves, and a server cannot verify it"
+        ]
     problems = []
     for part, reads in zip(policy.parts, policy.part_reads, strict=True):
         for source, meaning in _ABSENT.items():

@@ -40,7 +40,7 @@ LoadReports = Literal["instant", "published"]
 #: Kinds of findings about settings without effect on a log, or out of proportion to it.
 LintRule = Literal[
     "broker-key", "broker-label", "broker-times", "bundles", "capacity-unit", "client-label", "client-rule", "doubled",
-    "few-blocks", "isolation", "namespace", "no-capacity", "policy-key", "proxies", "short-session", "skewed",
+    "few-blocks", "isolation", "java", "namespace", "no-capacity", "policy-key", "proxies", "short-session", "skewed",
     "time-of-day",
 ]  # fmt: skip
 #: A whole number that tables can hold.
