@@ -35,6 +35,7 @@ _PARTS: Final = "PULSAR_PARTS_JAR"
 #: What Java says of classes that are for a later one, with their format: that of Java 17 is 61.
 _TOO_OLD: Final = re.compile(r"UnsupportedClassVersionError.*?class file version (\d+)")
 _FORMAT_OF_0: Final = 44
+_NO_CLASS: Final = re.compile(r"(?:ClassNotFoundException|NoClassDefFoundError): (?!L)([\w/.$]+)")
 
 
 class JavaError(Exception):
@@ -75,18 +76,26 @@ class _Jvm:
                 raise ContractError(self._why_ended())
             parts.append(read)
         text, _, self._rest = b"".join(parts).partition(b"\n")
-        return json.loads(text)
+        try:
+            return json.loads(text)
+        except ValueError:  # it says so there if its memory is full
+            raise ContractError(self._why_ended(text.decode(errors="replace"))) from None
 
-    def _why_ended(self) -> str:
+    def _why_ended(self, said: str = "") -> str:
         code = self._process.wait()
         self._log.seek(0)
-        said = self._log.read().decode(errors="replace")
-        reason = said.strip().splitlines()[-1] if said.strip() else "it said nothing"
-        return _too_old(said, self._java) or f"its JVM ended with exit code {code}: {reason}"
+        said += self._log.read().decode(errors="replace")
+        last = said.strip().splitlines()[-1:]
+        return self.explained(said) or ": ".join([f"its JVM ended with exit code {code}", *last])
 
-    def explain(self, error: str) -> str:
-        """Return the sentence for an error of the JVM's own."""
-        return _too_old(error, self._java) or error
+    def explained(self, said: str) -> str | None:
+        """Return the sentence for what a JVM says if a class cannot be loaded; None if it says nothing of the kind."""
+        if found := _TOO_OLD.search(said):
+            needed = int(found[1]) - _FORMAT_OF_0
+            return f"{self._java} is too old, its classes need Java {needed} or newer; set JAVA_HOME to one"
+        if found := _NO_CLASS.search(said):
+            return f"lib has no {found[1].replace('/', '.')}; add the folder lib of a Pulsar release to it"
+        return None
 
     def end(self) -> None:
         """End the JVM."""
@@ -117,10 +126,11 @@ def ask(lib: str, what: str, limit_s: float, **given: Any) -> dict[str, Any]:
     except ContractError:
         del _running[process]
         raise
-    if "fatal" in answer:
-        raise ContractError(jvm.explain(answer["error"]))
     if "error" in answer:
-        raise JavaError(answer["error"])
+        error, why = answer["error"], jvm.explained(answer["error"])
+        if why is not None or "fatal" in answer:
+            raise ContractError(why or error)
+        raise JavaError(error)
     return answer
 
 
@@ -148,10 +158,3 @@ def _parts_jar() -> str:
             f"{jar}: there is no such file; `make parts` builds it, and {_PARTS} may name another place"
         )
     return jar
-
-
-def _too_old(said: str, java: str) -> str | None:
-    found = _TOO_OLD.search(said)
-    if found is None:
-        return None
-    return f"{java} is too old: its classes need Java {int(found[1]) - _FORMAT_OF_0} or newer; set JAVA_HOME to one"

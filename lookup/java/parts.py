@@ -73,6 +73,8 @@ class _Session:
     shown: tuple[ClusterView, bool] | None = None
     #: the bundles of these reports, in their order
     names: Sequence[str] = ()
+    #: the name of one that no run has begun
+    alive: str | None = None
     #: bundles placed since, with their brokers
     given: list[tuple[str, str]] = field(default_factory=list)
 
@@ -162,7 +164,11 @@ class _Java:
 
     def _told(self, memory: Mapping[str, Any], view: ClusterView) -> tuple[_Session, dict[str, Any]]:
         """Return the instance of a run, another one where no run has begun, and the reports that it has not seen."""
-        name = memory.get(self.memory_key) or _begin()
+        name = memory.get(self.memory_key)
+        if name is None:
+            # Kept alive by its session, which lasts as long as the process.
+            name = _begin()
+            _sessions[str(name)] = _Session(int(name), alive=name)
         session = _sessions.setdefault(str(name), _Session(int(name)))
         if session.process != os.getpid():
             self._open(session)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -207,12 +207,15 @@ class Today:
     fates: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar] = {}) -> Today:
+def read_today(
+    path: str, pulsar: str | None = None, beside: Mapping[str, Scalar] = {}, replaced_keys: Collection[str] = ()
+) -> Today:
     """Read a `broker.conf` as a policy; its mistakes are noted, so that those of its parts can be found beside them.
 
     Args:
         pulsar: release whose defaults and rules count; None is `DEFAULT_RELEASE`.
         beside: keys that count before those of the file, as if they stood in it.
+        replaced_keys: those of `PAIR` in whose place a part is written; their classes may be anybody's.
 
     Raises:
         SettingsError: if the file cannot be read.
@@ -234,14 +237,14 @@ def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar
     except SettingsError as error:
         problems += error.problems
     mistakes = _mistakes({**release.defaults, **given})
-    problems += [f"{sources[key]}: {key}{sentence}" for key, sentence in mistakes.items()]
+    problems += [f"{sources[key]}: {key}{each}" for key, each in mistakes.items() if key not in replaced_keys]
     for key in mistakes:
         given.pop(key, None)
     keys = {**release.defaults, **given}
     for new, old in _RESPELT.items():
         if keys[new] == 1.0 and old in keys:
             keys[new] = keys[old]
-    refusals, replaced = _strategies(keys, release)
+    refusals, replaced = ([], []) if replaced_keys else _strategies(keys, release)
     # Without what has chosen parts; the part `load-manager-class` compares managers that brokers registered.
     chosen = (*CHOOSING_KEYS, *_RESPELT.values(), BUNDLES_KEY)
     conf = {key: value for key, value in keys.items() if key not in chosen}

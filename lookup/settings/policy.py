@@ -24,7 +24,7 @@ from pydantic_core import CoreSchema
 from lookup.errors import SettingsError
 from lookup.model.quoting import shown
 from lookup.settings.base import CountS, Share, Strict, refuse
-from lookup.settings.broker_conf import CHOOSING_KEYS, read_today
+from lookup.settings.broker_conf import CHOOSING_KEYS, PAIR, read_today
 from lookup.settings.problems import place, problems_of
 from lookup.settings.pulsar_keys import BUNDLES_KEY, MOST_BUNDLES, Scalar
 from lookup.settings.releases import DEFAULT_RELEASE, NO_VERSION, Release
@@ -277,7 +277,8 @@ class PolicySpec(Strict):
             return handler({"selector": "best", **own})
         try:
             release = None if written.get("pulsar") is None else str(written["pulsar"])
-            today = read_today(path, release, keys)
+            named = [key for key, part in zip(PAIR, ("shedder", "selector"), strict=True) if part in own]
+            today = read_today(path, release, keys, named)
         except SettingsError as error:
             raise ValueError(str(error)) from None
         if info.context != _FORGIVING:
