@@ -22,6 +22,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/commands": 4_900,
     "lookup/engine": 4_600,
     "lookup/hooks": 500,
+    "lookup/java": 650,
     "lookup/logs": 7_750,
     "lookup/model": 2_950,
     "lookup/moving": 2_550,

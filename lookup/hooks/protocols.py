@@ -49,10 +49,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @dataclass(frozen=True, slots=True)
 class Conf:
-    """Name the key of Pulsar's `broker.conf` that fills a parameter; `scale` turns its unit into the parameter's.
-
-    A parameter of the key `*` takes a mapping of all keys.
-    """
+    """Name the key of Pulsar's `broker.conf` that fills a parameter, `*` for all; `scale` turns its unit into ours."""
 
     key: str
     #: the parameter is the key's number times this; 0.01 for a percentage that becomes a ratio

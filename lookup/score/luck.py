@@ -168,7 +168,6 @@ def spread(sample: Sample, question: Question = "demand") -> Spread:
                 squares += means**2 / freedom + (interplay**2 / (freedom * (n - 1)) if n > 1 else 0.0)
     if n > 1:
         # With one replicate there is nothing to see of placement: that verdicts hold for it only is said elsewhere.
-        # Of samples that are not paired the degrees of freedom stay those of one, the least there can be.
         placement = sum(float(np.var(values, ddof=1)) for values in sample.drawn or (sample.values,)) / n
         # Few replicates may agree by chance where their units do not: they count as one more that varies as units do.
         variances["placement"] = placement = max(placement, ((n - 1) * placement + shared) / n)

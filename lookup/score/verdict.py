@@ -233,8 +233,7 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
         )
     if candidate.sample is None or incumbent.sample is None or candidate.sample.strata is None:
         return replace(drawn, reason="the metric has no interval: it does not add over bundles or time")
-    is_paired = case.unpaired.isdisjoint((a.policy, b.policy))
-    difference = minus(candidate.sample, incumbent.sample, is_paired=is_paired)
+    difference = minus(candidate.sample, incumbent.sample, is_paired=case.unpaired.isdisjoint((a.policy, b.policy)))
     lucks: dict[Question, Spread] = {"log": spread(difference, "log"), "demand": spread(difference)}
     spans: dict[Question, Span] = {}
     for question, luck in lucks.items():

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.parity import CLASSES_BEGIN, CLASSES_END
+from tests.parity.java import BESIDE, beside, class_path, in_java, together
 from tests.parity.jvm import Classes, NoClassesError
 from tests.parity.loops import drawn_scenario, free, policy_of, taught
 from tests.parity.parts import EXTENSIONS, IMPL, PARTS, compare
@@ -29,7 +30,7 @@ _RELEASES = {"4.0": "4.0.8", "4.2": "4.2.4", "5.0": "5.0.1"}
 #: Share of states in which there must be something to decide, or a row shows nothing.
 _ACTING = 0.3
 #: Least share of equal acting states: parts, minutes of taught managers, scenarios of free ones.
-_LEAST = {"part": 1.0, "taught": 0.995, "free": 0.99}
+_LEAST = {"part": 1.0, "taught": 0.995, "free": 0.99, "pair": 1.0, "java": 1.0}
 _NO_SPLITS = {"loadBalancerAutoBundleSplitEnabled": "false"}
 
 
@@ -53,7 +54,11 @@ _DEVIATIONS = {
     "modular manager, LeastResourceUsageWithWeight": (
         "its means move with every bundle that a cycle places, and Pulsar places these in the order of a hash map: "
         "which of two bundles goes to which of two brokers may be the other way round"
-    )
+    ),
+    "java: ThresholdShedder, LeastResourceUsageWithWeight": (
+        "if only some of the best brokers are overloaded, the class is asked a second time whatever the dice say, and "
+        "its means move on; ours move on as if it were asked when they fall on one"
+    ),
 }
 
 
@@ -90,6 +95,7 @@ def _rows(release: str, states: int, scenarios: int) -> list[Row] | str:
             return [
                 *_parts(classes, release, Path(folder), states),
                 *_managers(classes, release, Path(folder), scenarios),
+                *_java(classes, release, Path(folder), scenarios),
             ]
     except NoClassesError as error:
         return f"{_RELEASES[release]}: {error}"
@@ -146,13 +152,28 @@ def _managers(classes: Classes, release: str, folder: Path, scenarios: int) -> I
             yield Row(name, release, kind, scenarios, acting, equal, smallest)
 
 
+def _java(classes: Classes, release: str, folder: Path, scenarios: int) -> Iterator[Row]:
+    pairs = list(together(classes, release, folder))
+    yield Row("createLoadBalanceStrategies", release, "pair", len(pairs), len(pairs), sum(pairs))
+    lib = class_path(_RELEASES[release])
+    for name, keys in BESIDE.items():
+        conf = {**_NO_SPLITS, **keys}
+        policies = policy_of(conf, release, folder), in_java(conf, release, folder, lib)
+        found = [beside(drawn_scenario(seed, is_steady=False), policies) for seed in range(scenarios)]
+        acting = sum(is_acting for is_acting, _ in found)
+        yield Row(
+            name, release, "java", scenarios, acting, sum(is_acting and is_equal for is_acting, is_equal in found)
+        )
+
+
 def _table(rows: Sequence[Row]) -> str:
-    drawn = {"part": "states", "free": "scenarios, free", "taught": "scenarios, taught"}
-    acts = {"part": "", "free": "", "taught": " minutes"}
+    drawn = {"part": "states", "free": "scenarios, free", "taught": "scenarios, taught", "java": "scenarios"}
+    drawn["pair"] = "pairs"
+    acts = {"taught": " minutes"}
     lines = ["| what | release | drawn | acting | equal |", "|---|---|---|---|---|"]
     for row in sorted(rows, key=lambda row: (row.kind != "part", rows.index(row))):
         share = f"{row.equal / row.acting:.1%}" if row.acting else "-"
-        cells = f"{row.states:,} {drawn[row.kind]} | {row.acting:,}{acts[row.kind]} | {share}"
+        cells = f"{row.states:,} {drawn[row.kind]} | {row.acting:,}{acts.get(row.kind, '')} | {share}"
         lines.append(f"| {row.what} | {_RELEASES[row.release]} | {cells} |")
     return "\n".join(lines)
 

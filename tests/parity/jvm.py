@@ -8,10 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["Classes", "NoClassesError"]
+__all__ = ["SCRIPT", "Classes", "NoClassesError", "said"]
 
 _ROOT = Path(__file__).parents[2]
-_SCRIPT = str(_ROOT / "scripts" / "ensure-parts.sh")
+#: Gets the jars of a release, and builds what asks their classes.
+SCRIPT = str(_ROOT / "scripts" / "ensure-parts.sh")
 _OPENED = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in ("lang", "util", "io", "nio")]
 
 
@@ -27,7 +28,7 @@ class Classes:
     """
 
     def __init__(self, release: str) -> None:
-        java, path = _said(_SCRIPT, "--java", release), _said(_SCRIPT, release)
+        java, path = said(SCRIPT, "--java", release), said(SCRIPT, release)
         self._process = subprocess.Popen(
             [java, "-Xmx900m", *_OPENED, "-cp", path, "lookup.parts.Main"],
             stdin=subprocess.PIPE,
@@ -70,7 +71,12 @@ class Classes:
         return found
 
 
-def _said(*command: str) -> str:
+def said(*command: str) -> str:
+    """Return what a command prints.
+
+    Raises:
+        NoClassesError: with the last line of its errors, if it fails.
+    """
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NoClassesError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no reason given")

@@ -22,7 +22,7 @@ from lookup.simulation.loop import MINUTE_US, START_US, ClosedLoop
 from lookup.simulation.scenario import checked_scenario
 from tests.parity.jvm import Classes
 
-__all__ = ["LoadedDice", "Minute", "drawn_scenario", "free", "policy_of", "taught"]
+__all__ = ["LoadedDice", "Minute", "drawn_scenario", "free", "policy_of", "registry", "taught"]
 
 #: (bundle, broker before or None, broker after or None)
 Move = tuple[str, str | None, str | None]
@@ -66,11 +66,12 @@ def policy_of(conf: Mapping[str, str], release: str, folder: Path) -> Policy:
     file = folder / "broker.conf"
     file.write_text("".join(f"{key}={value}\n" for key, value in conf.items()), encoding="latin-1")
     spec = PolicySpec.model_validate({"name": "p", "from_broker_conf": str(file), "pulsar": release})
-    return build_policies(_registry(), [spec])[0]
+    return build_policies(registry(), [spec])[0]
 
 
 @cache
-def _registry() -> Registry:
+def registry() -> Registry:
+    """Return the plug-ins."""
     return load_plugins()
 
 
