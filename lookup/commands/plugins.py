@@ -79,13 +79,13 @@ def described(
         raise
     except BaseException:  # noqa: BLE001  a third party's class may raise anything; it can be listed all the same
         # A parameter has no default, or the class refuses its own.
-        parameters = tuple(entry.name for entry in parameters_of(registered))
+        parameters = tuple(entry.name.rstrip("_") for entry in parameters_of(registered))
         # Only reads of the class itself are known; a property may depend on the parameters.
         declared = getattr(registered, "reads", ())
         reads = tuple(sorted(declared)) if isinstance(declared, frozenset) else ()
     else:
         defaults = part_table(instance)
-        values = {entry.name: defaults.get(entry.name) for entry in parameters_of(registered)}
+        values = {name: defaults.get(name) for name in (each.name.rstrip("_") for each in parameters_of(registered))}
         parameters = tuple(
             f"{key} = {'unset' if value is None else json.dumps(value, default=str)}" for key, value in values.items()
         )

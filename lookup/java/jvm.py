@@ -47,14 +47,15 @@ class _Jvm:
 
     def __init__(self) -> None:
         self._java, self._rest = _java(), b""
+        self._libs: dict[str, int] = {}
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  as long as the JVM
         command = [self._java, *_OPTIONS, "-jar", _parts_jar()]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0, pipesize=_PIPE
         )
 
-    def answer(self, line: str, limit_s: float) -> Any:
-        """Send a line and return the answer.
+    def answer(self, lib: str, question: str, limit_s: float) -> Any:
+        """Send a question to the classes of a class path and return the answer.
 
         Raises:
             ContractError: if the JVM has ended, or there is no answer within the limit.
@@ -62,7 +63,9 @@ class _Jvm:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(BrokenPipeError):  # its output says why
-            rest = memoryview(f"{line}\n".encode())
+            # The path once, its number from then on.
+            about = "" if lib in self._libs else f"{lib}\n"
+            rest = memoryview(f"{self._libs.setdefault(lib, len(self._libs))}\t{about}{question}\n".encode())
             while rest:
                 rest = rest[self._process.stdin.write(rest) :]
         read = b""
@@ -122,7 +125,7 @@ def ask(lib: str, what: str, limit_s: float, **given: Any) -> dict[str, Any]:
     if jvm is None:
         jvm = _running[process] = _Jvm()
     try:
-        answer: dict[str, Any] = jvm.answer(f"{lib}\t{json.dumps({'ask': what, **given})}", limit_s)
+        answer: dict[str, Any] = jvm.answer(lib, json.dumps({"ask": what, **given}), limit_s)
     except ContractError:
         del _running[process]
         raise

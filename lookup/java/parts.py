@@ -7,6 +7,7 @@ import re
 import weakref
 from collections.abc import Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
@@ -86,6 +87,11 @@ class _Session:
         return known.load is view.load and (known.epoch_us, known.now_us) == (view.epoch_us, view.now_us)
 
 
+@lru_cache
+def _entries(lib: str) -> tuple[str, ...]:
+    return tuple(str(Path(entry).expanduser().absolute()) for entry in lib.split(os.pathsep) if entry)
+
+
 @dataclass(frozen=True)
 class _Java:
     """What both parts are told: the class, where it is, and its settings."""
@@ -107,18 +113,14 @@ class _Java:
 
     def __post_init__(self) -> None:
         """Refuse a class path that leads nowhere; one without any is refused when it is checked."""
-        for entry in self._entries:
-            if not entry.exists():
+        for entry in _entries(self.lib):
+            if not Path(entry).exists():
                 raise ValueError(f"lib: {entry}: there is no such file or folder")
 
     @property
     def memory_key(self) -> str:
         """Return a key by the class: a shedder and a selector of one class are one instance, as in Pulsar."""
         return f"{self.name} {self.class_}"
-
-    @property
-    def _entries(self) -> list[Path]:
-        return [Path(entry).expanduser().absolute() for entry in self.lib.split(os.pathsep) if entry]
 
     @property
     def _keys(self) -> dict[str, Any]:
@@ -143,14 +145,10 @@ class _Java:
     def _call(self, what: str, **told: Any) -> dict[str, Any]:
         try:
             while _ended and what != "open":
-                ask(self._path, "close", self.limit_s, id=_ended.pop())
-            return ask(self._path, f"strategy.{what}", self.limit_s, **told)
+                ask(os.pathsep.join(_entries(self.lib)), "close", self.limit_s, id=_ended.pop())
+            return ask(os.pathsep.join(_entries(self.lib)), f"strategy.{what}", self.limit_s, **told)
         except ContractError as error:
             raise ContractError(f"part {self.name!r}, {self.class_}: {error}") from None
-
-    @property
-    def _path(self) -> str:
-        return os.pathsep.join(map(str, self._entries))
 
     def _open(self, session: _Session) -> dict[str, Any]:
         conf = {key: str(one).lower() if isinstance(one, bool) else str(one) for key, one in self._keys.items()}

@@ -1,10 +1,8 @@
 """Tell what a figure owes to each unit of demand and to each event, in every replicate.
 
-A unit is who sends together: a bundle, a namespace or a tenant; or a block of neighbouring cells of time. An event is a
-broker that was lost, a bundle that an administrator unloaded, or one that was split.
-
-Nothing is drawn here: what a unit adds to a figure is what the figure loses without it (the delete-one jackknife), so
-that the same sums give the same interval everywhere.
+A unit is who sends together (a bundle, a namespace or a tenant) or a block of neighbouring cells of time. An event is a
+broker that was lost, or a bundle that an administrator unloaded or that was split. What a unit adds to a figure is what
+it loses without the unit (the delete-one jackknife), so that the same sums give the same interval everywhere.
 """
 
 from __future__ import annotations
@@ -256,11 +254,10 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
 
 def minus(a: Sample, b: Sample, *, is_paired: bool = True) -> Sample:
     """Return the difference of two samples of one metric, replicate by replicate and unit by unit."""
-    drawn = () if is_paired else (a.values, b.values)
-    if a.strata is None or b.strata is None:
-        return Sample(a.values - b.values, None, drawn=drawn)
-    strata = tuple(_less(x, y) for x, y in zip(a.strata, b.strata, strict=True))
-    return replace(a, values=a.values - b.values, strata=strata, drawn=drawn)
+    strata = None
+    if a.strata is not None and b.strata is not None:
+        strata = tuple(_less(x, y) for x, y in zip(a.strata, b.strata, strict=True))
+    return replace(a, values=a.values - b.values, strata=strata, drawn=() if is_paired else (a.values, b.values))
 
 
 def _less(x: Stratum, y: Stratum) -> Stratum:

@@ -1,9 +1,7 @@
 """Judge candidates: each against the re-simulated incumbent, metric by metric, pooled over clusters.
 
-With a verdict comes whether it rests on too little (blocks of time, bundles or events), and with several candidates by
-how much the best of so many equals would look better: the candidate that looks best is partly the one that was lucky.
-Intervals come from `luck`, the rules that name figures (which decide the exit code, and which difference is none) from
-the settings. The derivation is in `docs/scoring.md`.
+A verdict says whether it rests on too few blocks of time, bundles or events, and by how much the best of several equal
+candidates would look better. Intervals come from `luck`, rules from the settings: `docs/scoring.md`.
 """
 
 from __future__ import annotations
@@ -141,12 +139,11 @@ class Case:
     layout: Layout
     #: fidelity gap by figure, absent or NaN if unknown
     gaps: Mapping[Name, float] = field(default_factory=dict)
-    #: policies whose verdicts hold for their placement only
+    #: policies whose verdicts hold for their placement only, and those whose replicates are not paired with others'
     placed_once: frozenset[str] = frozenset()
+    unpaired: frozenset[str] = frozenset()
     #: why no verdict against the incumbent is possible; None: verdicts are possible
     refused: str | None = None
-    #: policies whose replicates are not paired with others'
-    unpaired: frozenset[str] = frozenset()
     #: metrics that are judged on this log alone
     guarded: frozenset[str] = frozenset()
 
@@ -184,8 +181,7 @@ def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) ->
 def exit_code(verdicts: Sequence[Verdict], rules: VerdictSection) -> int:
     """Return 3 if a candidate is worse on a primary metric, 4 if a decision that is asked for is missing, else 0.
 
-    That a guarded metric does not get worse is always asked for, a decision on every primary metric if the rules say
-    so. What holds for one placement only is no decision, unless the rules accept it.
+    A guarded metric must not get worse. Rules may ask for a decision on every primary metric, and accept one placement.
     """
     primary = [verdict for verdict in verdicts if verdict.primary]
     deciding = [verdict for verdict in primary if may_decide(verdict.holds_for, rules)]

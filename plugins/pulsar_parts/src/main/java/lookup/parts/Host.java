@@ -17,7 +17,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.UnaryOperator;
 
-/** One JVM for the jars of several releases: each line has a class path, a tab, and a request to {@link Main} with the jars there. */
+/**
+ * One JVM for the jars of several releases: each line has the number of a class path, a tab, and a request to {@link Main} with the
+ * jars there; the first with a number has the path in place of the request, which is on the next line.
+ */
 public final class Host {
     private Host() { }
 
@@ -29,16 +32,22 @@ public final class Host {
         ProcessHandle.current().parent().ifPresent(parent -> parent.onExit().thenRun(() -> Runtime.getRuntime().halt(0)));
         Map<String, UnaryOperator<String>> mains = new HashMap<>();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
+        Map<String, String> paths = new HashMap<>();
         for (String line = in.readLine(); line != null; line = in.readLine()) {
+            int tab = line.indexOf('\t');
+            String number = line.substring(0, tab), question = line.substring(tab + 1);
+            if (!paths.containsKey(number)) {
+                paths.put(number, question);
+                question = in.readLine();
+            }
             try {
-                int tab = line.indexOf('\t');
-                UnaryOperator<String> main = mains.get(line.substring(0, tab));
+                UnaryOperator<String> main = mains.get(number);
                 if (main == null) {
-                    main = load(line.substring(0, tab));
-                    mains.put(line.substring(0, tab), main);
+                    main = load(paths.get(number));
+                    mains.put(number, main);
                 }
                 Thread.currentThread().setContextClassLoader(main.getClass().getClassLoader());
-                out.println(main.apply(line.substring(tab + 1)));
+                out.println(main.apply(question));
             } catch (Exception | LinkageError e) {
                 Throwable cause = e.getCause() == null ? e : e.getCause();
                 out.println("{\"fatal\":true,\"error\":\"" + cause.toString().replaceAll("[\"\\\\\\p{Cntrl}]", " ") + "\"}");
