@@ -20,6 +20,7 @@ help:
 	@echo "make cluster  run the tests that need a Spark cluster: a master and two workers on this machine, and YARN"
 	@echo "make parity  compare the policies with Pulsar's own classes, 4.0.8, 4.2.4 and 5.0.1: jars from Maven Central; ARGS='--states 5000 --scenarios 200 --write' for docs/pulsar-parity.md"
 	@echo "make bridge  build the jar for Pulsar's brokers: plugins/pulsar_bridge/target/pulsar-bridge.jar"
+	@echo "make parts   build the program that runs policies in Java: ~/.cache/pulsar-lookup/pulsar-parts.jar"
 	@echo "make check   format, lint, types, contracts, docs"
 	@echo "make docs    build the pages as a site, docs/_build/html; VERSION=COMMIT, or a tag, builds those of another version beside it"
 	@echo "make dist    build dist/, install its wheel into an environment of its own and do the demo with it"

@@ -62,8 +62,8 @@ FILES = {
     """.split(),
     "thorough": ["acceptance/calibration/test_calibration.py", "test_docs_site.py"],
     "process": """
-        commands/test_collect.py commands/test_evaluate_processes.py commands/test_streams.py moving/test_kills.py
-        scripts/test_tools.py serve/test_faults.py serve/test_verifying.py test_pulsar_lookup.py
+        commands/test_collect.py commands/test_evaluate_processes.py commands/test_streams.py java/test_asking.py
+        moving/test_kills.py scripts/test_tools.py serve/test_faults.py serve/test_verifying.py test_pulsar_lookup.py
         topics/catalog/test_sqlite.py
     """.split(),
 }

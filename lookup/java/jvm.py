@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from lookup.errors import ContractError
 
-__all__ = ["JavaError", "ask"]
+__all__ = ["JavaError", "ask", "end"]
 
 _OPTIONS: Final = (
     "-Xmx900m",
@@ -28,6 +28,8 @@ _OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+ExitOnOutOfMemoryError",
 )
+#: Seconds that it has for its end, once it has said why.
+_LAST_S: Final = 5.0
 #: Bytes in a pipe: a line is written before it is read.
 _PIPE: Final = 1 << 20
 #: Names the jar of `plugins/pulsar_parts`, if it is not where `make parts` puts it.
@@ -48,8 +50,8 @@ class _Jvm:
     def __init__(self) -> None:
         self._java, self._rest = _java(), b""
         self._libs: dict[str, int] = {}
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  as long as the JVM
         command = [self._java, *_OPTIONS, "-jar", _parts_jar()]
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  as long as the JVM
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0, pipesize=_PIPE
         )
@@ -72,7 +74,6 @@ class _Jvm:
         parts = [self._rest]
         while b"\n" not in parts[-1]:
             if not select.select([self._process.stdout], [], [], limit_s)[0]:
-                self.end()
                 raise ContractError(f"has not answered within limit_s = {limit_s:g} seconds")
             read = self._process.stdout.read(1 << 20) or b""
             if not read:
@@ -85,7 +86,9 @@ class _Jvm:
             raise ContractError(self._why_ended(text.decode(errors="replace"))) from None
 
     def _why_ended(self, said: str = "") -> str:
-        code = self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LAST_S)
+        code = self._process.poll()
         self._log.seek(0)
         said += self._log.read().decode(errors="replace")
         last = said.strip().splitlines()[-1:]
@@ -127,7 +130,7 @@ def ask(lib: str, what: str, limit_s: float, **given: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = jvm.answer(lib, json.dumps({"ask": what, **given}), limit_s)
     except ContractError:
-        del _running[process]
+        _running.pop(process).end()
         raise
     if "error" in answer:
         error, why = answer["error"], jvm.explained(answer["error"])
@@ -138,7 +141,8 @@ def ask(lib: str, what: str, limit_s: float, **given: Any) -> dict[str, Any]:
 
 
 @atexit.register
-def _end() -> None:
+def end() -> None:
+    """End the JVM of this process, if it has one."""
     jvm = _running.pop(os.getpid(), None)
     if jvm is not None:
         jvm.end()

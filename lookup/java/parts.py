@@ -6,6 +6,7 @@ import os
 import re
 import weakref
 from collections.abc import Generator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
@@ -48,7 +49,7 @@ class _Instance(str):
 _numbers = count(1)
 #: What is known of instances by their numbers; of those whose runs have ended the JVM is told with the next question.
 _sessions: dict[str, _Session] = {}
-_ended: list[int] = []
+_ended: list[tuple[str, int]] = []
 
 
 def _begin() -> _Instance:
@@ -58,8 +59,9 @@ def _begin() -> _Instance:
 
 
 def _end(name: str) -> None:
-    if _sessions.pop(name, None) is not None:
-        _ended.append(int(name))
+    session = _sessions.pop(name, None)
+    if session is not None and session.process == os.getpid():
+        _ended.append((session.path, session.number))
 
 
 @dataclass
@@ -69,6 +71,7 @@ class _Session:
     number: int
     #: the process whose JVM has it, 0 if none has yet
     process: int = 0
+    path: str = ""
     is_extensible: bool = False
     #: the view whose reports it knows, and whether these are what a shedder is told
     shown: tuple[ClusterView, bool] | None = None
@@ -88,8 +91,8 @@ class _Session:
 
 
 @lru_cache
-def _entries(lib: str) -> tuple[str, ...]:
-    return tuple(str(Path(entry).expanduser().absolute()) for entry in lib.split(os.pathsep) if entry)
+def _path(lib: str) -> str:
+    return os.pathsep.join(str(Path(entry).expanduser().absolute()) for entry in lib.split(os.pathsep) if entry)
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class _Java:
 
     def __post_init__(self) -> None:
         """Refuse a class path that leads nowhere; one without any is refused when it is checked."""
-        for entry in _entries(self.lib):
+        for entry in filter(None, _path(self.lib).split(os.pathsep)):
             if not Path(entry).exists():
                 raise ValueError(f"lib: {entry}: there is no such file or folder")
 
@@ -140,13 +143,18 @@ class _Java:
             raise ContractError(
                 f"part {self.name!r} needs class, a full name, and lib, a class path with Pulsar's jars"
             )
-        return f"{self.class_} draws at random itself" if self._open(_Session(0))["dice"] else None
+        about = self._open(_Session(0))
+        _ended.append((_path(self.lib), 0))
+        return f"{self.class_} draws at random itself" if about["dice"] else None
 
     def _call(self, what: str, **told: Any) -> dict[str, Any]:
         try:
             while _ended and what != "open":
-                ask(os.pathsep.join(_entries(self.lib)), "close", self.limit_s, id=_ended.pop())
-            return ask(os.pathsep.join(_entries(self.lib)), f"strategy.{what}", self.limit_s, **told)
+                path, number = _ended.pop()
+                # One that ended with an earlier JVM is not there.
+                with suppress(JavaError):
+                    ask(path, "close", self.limit_s, id=number)
+            return ask(_path(self.lib), f"strategy.{what}", self.limit_s, **told)
         except ContractError as error:
             raise ContractError(f"part {self.name!r}, {self.class_}: {error}") from None
 
@@ -157,7 +165,7 @@ class _Java:
         except JavaError as error:
             why = str(error).removeprefix("IllegalArgumentException: ")
             raise ContractError(f"part {self.name!r}, {self.class_}: {why}") from None
-        session.process, session.is_extensible = os.getpid(), about["extensible"]
+        session.process, session.path, session.is_extensible = os.getpid(), _path(self.lib), about["extensible"]
         return about
 
     def _told(self, memory: Mapping[str, Any], view: ClusterView) -> tuple[_Session, dict[str, Any]]:

@@ -205,4 +205,7 @@ class TestSpread:
 
         assert minus(new, old).values.tolist() == [6.0, 6.0]
         assert spread(minus(new, old)).error == pytest.approx(0.0, abs=1e-6)
+        # Those of a class with dice of its own are not: what each varies by adds up.
+        both = spread(minus(new, old, is_paired=False), "log").variances["placement"]
+        assert both >= np.var(new.values, ddof=1) / 2 + np.var(old.values, ddof=1) / 2
         assert spread(new).error > 1.0
