@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from lookup.api.moving import plan
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.foreign import check_foreign, foreign_of, refuse_foreign
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.units import goes_by_bytes
 from lookup.errors import ContractError, SettingsError
+from lookup.serve.policies import served_policies
+from lookup.settings.loader import load_serving
 from lookup.settings.policy import PolicySpec
 
 _IMPL = "org.apache.pulsar.broker.loadbalance.impl"
@@ -89,3 +92,15 @@ def test_parts_in_wrappers_are_found_with_the_memory_that_they_are_handed(tmp_pa
 def test_a_shedder_sees_bytes_where_a_run_states_them(tmp_path: Path) -> None:
     """What limits it has is not known: Pulsar's have some."""
     assert goes_by_bytes(_policy(selector="best", shedder=_part(tmp_path, f"{_IMPL}.ThresholdShedder")).shedder)
+
+
+def test_plans_and_the_decision_server_refuse_them(tmp_path: Path) -> None:
+    """A plan asks its policy more than once, and what a server decides has to be verified."""
+    with pytest.raises(SettingsError, match="Java"):
+        plan(str(tmp_path), policy={"name": "p", "selector": "best", "shedder": _part(tmp_path)})
+    serving = {
+        "serving": {"active": "p", "cluster": "c", "record": str(tmp_path)},
+        "policies": [{"name": "p", "selector": _part(tmp_path)}],
+    }
+    with pytest.raises(SettingsError, match="Java"):
+        served_policies(load_serving(serving, environ={}))
