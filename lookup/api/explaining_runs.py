@@ -246,6 +246,8 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
         observer = ManagerObserver(before_cycle=look, after_cycle=reports.append)
         replay_again(works, again, work, observer, progress=progress)
     (seen, memory), report, table = before[0], reports[-1], part_table(shedder)
+    # Of a class in Java, and not its own.
+    table.pop("broker_conf", None)
     ended = {column: getattr(report.outcome, column) for column in _OUTCOME}
     return CycleExplained(
         name=name,
