@@ -70,7 +70,6 @@ class _Jvm:
             rest = memoryview(f"{self._libs.setdefault(lib, len(self._libs))}\t{about}{question}\n".encode())
             while rest:
                 rest = rest[self._process.stdin.write(rest) :]
-        read = b""
         parts = [self._rest]
         while b"\n" not in parts[-1]:
             if not select.select([self._process.stdout], [], [], limit_s)[0]:

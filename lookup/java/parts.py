@@ -84,10 +84,12 @@ class _Session:
 
     def knows(self, view: ClusterView, *, sheds: bool) -> bool:
         """Return whether it has been told the reports of a view."""
-        if self.shown is None or self.shown[1] != sheds:
-            return False
-        known = self.shown[0]
-        return known.load is view.load and (known.epoch_us, known.now_us) == (view.epoch_us, view.now_us)
+        known, for_shedder = self.shown or (view, not sheds)
+        return (
+            for_shedder == sheds
+            and known.load is view.load
+            and (known.epoch_us, known.now_us) == (view.epoch_us, view.now_us)
+        )
 
 
 @lru_cache

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from lookup.model import RESOURCES, BundleLoad, ClusterView, Load
+from lookup.model import BundleLoad, ClusterView, Load
 
 __all__ = ["extensible_state", "modular_state"]
 
 #: Messages per second, in and out, of a bundle that nobody knows (ModularLoadManagerImpl.DEFAULT_MESSAGE_RATE).
 _UNKNOWN_RATE = 100.0
+#: Names of the columns of `Load.resources`.
 _KEYS = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
 
 
@@ -113,7 +114,6 @@ def _resources(view: ClusterView, numbers: Sequence[int]) -> Iterator[dict[str, 
         for used in np.nan_to_num(load.measured)[numbers].tolist():
             yield {"cpu": [100.0 * used, 100.0]}
     else:
-        assert len(RESOURCES) == len(_KEYS)
         for row in np.nan_to_num(load.resources)[numbers].tolist():
             yield {key: [used, 100.0] for key, used in zip(_KEYS, row, strict=True)}
 
