@@ -14,12 +14,13 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 from lookup.errors import ContractError
 
-__all__ = ["JavaError", "ask", "end"]
+__all__ = ["JavaError", "ask", "end", "running"]
 
 _OPTIONS: Final = (
     "-Xmx900m",
@@ -50,6 +51,7 @@ class _Jvm:
     def __init__(self) -> None:
         self._java, self._rest = _java(), b""
         self._libs: dict[str, int] = {}
+        self.number = next(_numbers)
         command = [self._java, *_OPTIONS, "-jar", _parts_jar()]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  as long as the JVM
         self._process = subprocess.Popen(
@@ -111,8 +113,15 @@ class _Jvm:
                 pipe.close()
 
 
+_numbers = count(1)
 #: By the number of the process: a fork must not use the pipes of its parent's.
 _running: dict[int, _Jvm] = {}
+
+
+def running() -> int:
+    """Return the number of this process's JVM, another for each; 0 if there is none."""
+    jvm = _running.get(os.getpid())
+    return 0 if jvm is None else jvm.number
 
 
 def ask(lib: str, what: str, limit_s: float, **given: Any) -> dict[str, Any]:

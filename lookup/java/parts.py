@@ -6,7 +6,6 @@ import os
 import re
 import weakref
 from collections.abc import Generator, Mapping, MutableMapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from lookup.errors import ContractError
 from lookup.hooks import Conf, Gt, Offer
-from lookup.java.jvm import JavaError, ask
+from lookup.java.jvm import JavaError, ask, running
 from lookup.java.states import extensible_state, modular_state
 from lookup.model import (
     Broker,
@@ -49,7 +48,7 @@ class _Instance(str):
 _numbers = count(1)
 #: What is known of instances by their numbers; of those whose runs have ended the JVM is told with the next question.
 _sessions: dict[str, _Session] = {}
-_ended: list[tuple[str, int]] = []
+_ended: list[tuple[int, str, int]] = []
 
 
 def _begin() -> _Instance:
@@ -60,8 +59,8 @@ def _begin() -> _Instance:
 
 def _end(name: str) -> None:
     session = _sessions.pop(name, None)
-    if session is not None and session.process == os.getpid():
-        _ended.append((session.path, session.number))
+    if session is not None:
+        _ended.append((session.jvm, session.path, session.number))
 
 
 @dataclass
@@ -69,8 +68,8 @@ class _Session:
     """One instance of a class, and what it has been told."""
 
     number: int
-    #: the process whose JVM has it, 0 if none has yet
-    process: int = 0
+    #: the number of the JVM that has it, 0 if none has yet
+    jvm: int = 0
     path: str = ""
     is_extensible: bool = False
     #: the view whose reports it knows, and whether these are what a shedder is told
@@ -146,15 +145,14 @@ class _Java:
                 f"part {self.name!r} needs class, a full name, and lib, a class path with Pulsar's jars"
             )
         about = self._open(_Session(0))
-        _ended.append((_path(self.lib), 0))
+        _ended.append((running(), _path(self.lib), 0))
         return f"{self.class_} draws at random itself" if about["dice"] else None
 
     def _call(self, what: str, **told: Any) -> dict[str, Any]:
         try:
             while _ended and what != "open":
-                path, number = _ended.pop()
-                # One that ended with an earlier JVM is not there.
-                with suppress(JavaError):
+                jvm, path, number = _ended.pop()
+                if jvm == running():
                     ask(path, "close", self.limit_s, id=number)
             return ask(_path(self.lib), f"strategy.{what}", self.limit_s, **told)
         except ContractError as error:
@@ -167,7 +165,7 @@ class _Java:
         except JavaError as error:
             why = str(error).removeprefix("IllegalArgumentException: ")
             raise ContractError(f"part {self.name!r}, {self.class_}: {why}") from None
-        session.process, session.path, session.is_extensible = os.getpid(), _path(self.lib), about["extensible"]
+        session.jvm, session.path, session.is_extensible = running(), _path(self.lib), about["extensible"]
         return about
 
     def _told(self, memory: Mapping[str, Any], view: ClusterView) -> tuple[_Session, dict[str, Any]]:
@@ -178,7 +176,7 @@ class _Java:
             name = _begin()
             _sessions[str(name)] = _Session(int(name), alive=name)
         session = _sessions.setdefault(str(name), _Session(int(name)))
-        if session.process != os.getpid():
+        if not session.jvm or session.jvm != running():
             self._open(session)
         if session.knows(view, sheds=self.sheds):
             return session, {}
