@@ -199,6 +199,7 @@ def test_without_java_or_its_program_a_sentence_says_what_to_do(
         check_foreign([policy])
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # pytest-xdist has threads
 def test_a_fork_has_a_jvm_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes must not read answers of each other's."""
     log, policy = install(tmp_path, monkeypatch), _policy(tmp_path)
