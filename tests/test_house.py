@@ -17,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 POLICIES = ROOT / "plugins" / "lookup_policies"
+JAVA = ROOT / "plugins" / "lookup_java"
 
 
 def _packages_in(folder: Path, name: str) -> Iterator[str]:
@@ -26,7 +27,7 @@ def _packages_in(folder: Path, name: str) -> Iterator[str]:
 
 @cache
 def _trees() -> dict[Path, ast.Module]:
-    paths = [*(ROOT / "lookup").rglob("*.py"), *POLICIES.rglob("*.py"), *(ROOT / "configs").rglob("*.py")]
+    paths = [*(ROOT / "lookup").rglob("*.py"), *POLICIES.rglob("*.py"), *JAVA.rglob("*.py"), *(ROOT / "configs").rglob("*.py")]
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(paths)}
 
 
@@ -38,6 +39,7 @@ def test_setup_cfg_names_every_package_of_the_tree() -> None:
     found = [
         *_packages_in(ROOT / "lookup", "lookup"),
         *_packages_in(ROOT / "configs", "lookup.configs"),
+        *_packages_in(JAVA, "lookup_java"),
         *_packages_in(POLICIES, "lookup_policies"),
     ]
 
@@ -105,7 +107,7 @@ def graph() -> Any:
     """Return who imports whom, type-only imports and other packages included."""
     # Comes with import-linter, which the oldest releases do without.
     grimp = pytest.importorskip("grimp")
-    return grimp.build_graph("lookup", "lookup_policies", include_external_packages=True, cache_dir=None)
+    return grimp.build_graph("lookup", "lookup_java", "lookup_policies", include_external_packages=True, cache_dir=None)
 
 
 def test_no_module_is_part_of_a_cycle(graph: Any) -> None:

@@ -16,7 +16,7 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import ContractError, PolicyError
-from lookup.java import jvm
+from lookup_java import jvm
 from lookup.model import CycleLabel, CycleReason
 from lookup.settings.policy import PolicySpec
 from lookup.simulation import Scenario

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.java import jvm
+from lookup_java import jvm
 from tests.parity.java import BESIDE, beside, in_java
 from tests.parity.loops import drawn_scenario, policy_of
 

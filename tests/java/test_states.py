@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lookup.java.states import extensible_state, modular_state
+from lookup_java.states import extensible_state, modular_state
 from lookup.model import BundleLoad, ClusterView
 from lookup.testing import cluster
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from lookup.errors import ContractError
 from lookup.hooks import Conf, Gt, Offer
-from lookup.java.jvm import JavaError, ask, running
-from lookup.java.states import extensible_state, modular_state
+from lookup_java.jvm import JavaError, ask, running
+from lookup_java.states import extensible_state, modular_state
 from lookup.model import (
     Broker,
     Candidates,

@@ -7,7 +7,7 @@ program is `plugins/pulsar_parts`. Unlike all other parts these keep their memor
 from __future__ import annotations
 
 from lookup.hooks import Selector, Shedder, hookimpl
-from lookup.java.parts import JavaSelector, JavaShedder
+from lookup_java.parts import JavaSelector, JavaShedder
 
 __all__ = ["JavaSelector", "JavaShedder"]
 
