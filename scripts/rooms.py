@@ -20,7 +20,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/api": 3_300,
     "lookup/collect": 1_500,
     "lookup/commands": 4_900,
-    "lookup/engine": 4_600,
+    "lookup/engine": 4_700,
     "lookup/hooks": 500,
     "lookup/logs": 7_750,
     "lookup/model": 2_950,

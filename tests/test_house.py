@@ -27,7 +27,12 @@ def _packages_in(folder: Path, name: str) -> Iterator[str]:
 
 @cache
 def _trees() -> dict[Path, ast.Module]:
-    paths = [*(ROOT / "lookup").rglob("*.py"), *POLICIES.rglob("*.py"), *JAVA.rglob("*.py"), *(ROOT / "configs").rglob("*.py")]
+    paths = [
+        *(ROOT / "lookup").rglob("*.py"),
+        *POLICIES.rglob("*.py"),
+        *JAVA.rglob("*.py"),
+        *(ROOT / "configs").rglob("*.py"),
+    ]
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(paths)}
 
 

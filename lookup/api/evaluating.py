@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lookup.api.arguments import names_of, policies_of, require_path
-from lookup.api.files import OUTPUTS, PAGE, can_draw
 from lookup.api.given import FRAME, Table, given_tables
-from lookup.api.outputs import result_folder
+from lookup.api.outputs import OUTPUTS, PAGE, can_draw, result_folder
 from lookup.api.results import Evaluation
 from lookup.api.selection import Selection, given_inputs, unreadable_inputs
 from lookup.engine.ledger import MICRO

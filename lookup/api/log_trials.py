@@ -9,7 +9,7 @@ from typing import Any
 
 from lookup.api.arguments import Say
 from lookup.api.evaluating import Clock, check_inputs, evaluate_into, scored_of
-from lookup.api.files import OUTPUTS
+from lookup.api.outputs import OUTPUTS
 from lookup.api.selection import Selection, given_inputs, require_shedding
 from lookup.engine.build import build_policies
 from lookup.errors import InputError, SettingsError

@@ -1,4 +1,4 @@
-"""Hold what a function for programs returns: its folder, and its figures as DataFrames, which need pandas alone."""
+"""Name the files of an evaluation, and hold the folder and the DataFrames of a result. It loads without any extra."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_path
@@ -17,7 +18,26 @@ if TYPE_CHECKING:
     # A command does not load it: 0.3 s.
     import pandas as pd
 
-__all__ = ["data_frame", "json_row", "result_folder"]
+__all__ = ["OUTPUTS", "PAGE", "PAGE_PACKAGE", "can_draw", "data_frame", "json_row", "result_folder"]
+
+#: The page's file beside `summary.json`.
+PAGE = "report.html"
+#: Draws it; of the extra `report`.
+PAGE_PACKAGE = "jinja2"
+#: Everything an evaluation leaves in its output.
+OUTPUTS = (
+    "summary.json",
+    "metrics.parquet",
+    "decisions",
+    "owners",
+    "cycles",
+    "cells",
+    "flows",
+    "quarantine",
+    "manifest.json",
+    "report.md",
+    PAGE,
+)
 
 
 @contextmanager
@@ -50,3 +70,8 @@ def json_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
     }
+
+
+def can_draw() -> bool:
+    """Return whether what draws a page is installed."""
+    return find_spec(PAGE_PACKAGE) is not None

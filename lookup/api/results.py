@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyarrow import fs as arrow_fs
 
 from lookup.api.arguments import require_path
-from lookup.api.files import OUTPUTS, PAGE_PACKAGE, can_draw
 from lookup.api.frames import read_frame
-from lookup.api.outputs import data_frame
+from lookup.api.outputs import OUTPUTS, PAGE_PACKAGE, can_draw, data_frame
 from lookup.errors import SettingsError
 from lookup.logs.outputs import draft
 from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS, QUARANTINE

@@ -6,7 +6,7 @@ import argparse
 from contextlib import ExitStack
 
 from lookup.api.arguments import require_apart
-from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGE, can_draw
+from lookup.api.outputs import OUTPUTS, PAGE, PAGE_PACKAGE, can_draw
 from lookup.commands.failures import interrupted_later
 from lookup.commands.gates import Demands, add_gate
 from lookup.commands.options import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from lookup.api.arguments import require_apart
-from lookup.api.files import OUTPUTS
+from lookup.api.outputs import OUTPUTS
 from lookup.commands.options import Parser
 from lookup.commands.streams import data_console, plain, plain_table, say
 from lookup.errors import SettingsError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lookup.api.files import PAGE, PAGE_PACKAGE
+from lookup.api.outputs import PAGE, PAGE_PACKAGE
 from lookup.commands.gates import Demands, add_gate, diff_command, print_difference
 from lookup.commands.options import Command, Parser, add_format, require_extra
 from lookup.commands.streams import data_console, note, print_json, stdout

@@ -16,10 +16,9 @@ from lookup.errors import InputError
 from lookup.model.quoting import json_text
 from lookup.serve.client import TopicServer, Watching
 from lookup.topics.catalog.naming import checked_namespace
-from lookup.topics.client import WatchedList
 from lookup.topics.listing import TopicQuery, topics_hash
 from lookup.topics.listing.selectors import parse
-from lookup.topics.watching import Message, Snapshot, Trouble
+from lookup.topics.watching import Message, Snapshot, Trouble, WatchedList
 
 __all__ = ["COMMAND"]
 

@@ -17,8 +17,7 @@ those above them:
                 selectors   `env=prod,tier in (a,b),team`
 
     `mirroring.py` gives a catalog the topics that a cluster has
-    `watching.py` watches, their messages, and the changes that events make
-    `client.py` the lists of servers put together
+    `watching.py` watches, their messages, the changes that events make, and a client's list
 
 Limits are settings, `[topics]`. Watches over HTTP are served by `lookup.serve.watching` and read by
 `lookup.serve.client`. Listers themselves are policies, in `lookup_policies`; commands are in `lookup.commands`.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from zlib import crc32
 
@@ -27,7 +27,8 @@ from lookup.topics.catalog.naming import namespace_of
 from lookup.topics.listing import TopicList, TopicLister, TopicQuery
 
 __all__ = [
-    "Message", "Snapshot", "Trouble", "Update", "WatchedTopics", "changes_between", "message_in", "message_text",
+    "Message", "Snapshot", "Trouble", "Update", "WatchedList", "WatchedTopics", "changes_between", "message_in",
+    "message_text",
 ]  # fmt: skip
 
 #: Made once: an encoder takes longer to make than to write a change.
@@ -212,3 +213,37 @@ def changes_between(before: Snapshot, after: Snapshot, destroyed: Collection[str
     old, new = {*before.topics}, {*after.topics}
     again = {topic for topic in destroyed if topic in old and topic in new}
     return Update(after.mark, sorted(old - new | again), sorted(new - old | again))
+
+
+class WatchedList:
+    """The list of a watch at its client, kept by the messages of the server.
+
+    Raises:
+        PatternError: if the pattern cannot be used.
+
+    Source: `docs/pulsar/protocol.md` (clients that delete subscriptions).
+    """
+
+    def __init__(self, query: TopicQuery) -> None:
+        self.topics: frozenset[str] = frozenset()
+        #: as a server is trusted to answer it: its engine may read a pattern in another way
+        self._trusted = replace(query, pattern=None)
+        # Compiled for its errors alone, before anything is asked.
+        query.matcher()
+
+    def take(self, message: Message) -> tuple[frozenset[str], frozenset[str]]:
+        """Take in a message; return what left the list, and what came: in both is another topic of the same name."""
+        before, again = self.topics, frozenset[str]()
+        match message:
+            case Snapshot(topics=topics, is_absent=False):
+                self.topics = self._among(topics)
+            case Update(removed=removed, added=names):
+                added = self._among(names)
+                self.topics, again = (before - frozenset(removed)) | added, added.intersection(removed)
+            # In trouble, and if a server that was made anew does not know the namespace yet, the list stays: clients
+            # that lose a topic from it give a subscription up, with everything that was not read.
+        return before - self.topics | again & before, self.topics - before | again
+
+    def _among(self, topics: Sequence[str]) -> frozenset[str]:
+        # A faulty server names topics of other namespaces.
+        return frozenset(self._trusted.among(topics))

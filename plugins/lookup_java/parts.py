@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from lookup.errors import ContractError
 from lookup.hooks import Conf, Gt, Offer
-from lookup_java.jvm import JavaError, ask, running
-from lookup_java.states import extensible_state, modular_state
 from lookup.model import (
     Broker,
     Candidates,
@@ -30,6 +28,8 @@ from lookup.model import (
     Ruling,
     Unload,
 )
+from lookup_java.jvm import JavaError, ask, running
+from lookup_java.states import extensible_state, modular_state
 
 __all__ = ["JavaSelector", "JavaShedder"]
 

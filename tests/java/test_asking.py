@@ -16,12 +16,12 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import ContractError, PolicyError
-from lookup_java import jvm
 from lookup.model import CycleLabel, CycleReason
 from lookup.settings.policy import PolicySpec
 from lookup.simulation import Scenario
 from lookup.simulation.loop import ClosedLoop
 from lookup.simulation.scenario import checked_scenario
+from lookup_java import jvm
 from tests.java.fake import asked, install
 
 _BUNDLES = [f"t/n/0x{n:x}0000000_0x{n + 1:x}0000000" for n in range(4)]

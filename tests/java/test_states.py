@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from lookup_java.states import extensible_state, modular_state
 from lookup.model import BundleLoad, ClusterView
 from lookup.testing import cluster
+from lookup_java.states import extensible_state, modular_state
 
 _A, _B, _UNOWNED = (f"t/n/0x{n}0000000_0x{n + 1}0000000" for n in range(3))
 

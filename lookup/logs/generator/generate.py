@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
@@ -16,10 +17,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
+from lookup.engine.policy import Policy
+from lookup.errors import Argument, Sentence, SettingsError
 from lookup.logs.columns import RESULTS
 from lookup.logs.generator.loads import BrokerReports, BundleFigures, BundleTraffic
 from lookup.logs.generator.owners import SyntheticOwners
-from lookup.logs.generator.policies import read_policy
 from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.traffic import (
     TABLE_BITS,
@@ -31,13 +35,19 @@ from lookup.logs.generator.traffic import (
     make_events,
     make_pieces,
 )
-from lookup.logs.generator.world import cluster_names, make_world
+from lookup.logs.generator.world import Software, cluster_names, make_world
 from lookup.logs.outputs import draft
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, write_parquet
+from lookup.model.broker import EXTENSIBLE_MANAGER
+from lookup.model.quoting import shown, suggestion
 from lookup.model.time import moment_at
+from lookup.settings.files import load_policies
+from lookup.settings.shipped import shipped
 
 __all__ = ["ClusterLog", "GenerateReport", "GenerateSettings", "generate"]
 
+#: Version of brokers by release.
+_VERSIONS = {"4.0": "4.0.8", "4.2": "4.2.4", "5.0": "5.0.1"}
 _TABLES = ("lookups", "brokers", "loads", "bundles", "ownership")
 
 #: Columns of LOOKUPS as arrays of one length: codes for dictionary columns (-1 is null), values for the others.
@@ -167,7 +177,7 @@ class ClusterLog:
         self._name = name
         # One stream of luck in a fixed order: moving a draw below changes every log.
         self._dice = np.random.default_rng([settings.seed, number])
-        policy, software = read_policy(settings.policy)
+        policy, software = _read_policy(settings.policy)
         world = make_world(settings, name, number, software, self._dice)
         self._sites, self._topics, self._clients = world.brokers, world.topics, world.clients
         self._events = make_events(settings, self._dice)
@@ -314,3 +324,28 @@ def _follow(draw: Draw, hop: NDArray[np.bool_]) -> NDArray[np.bool_]:
     after = np.zeros(len(hop), dtype=bool)
     after[rows] = True
     return after
+
+
+@lru_cache
+def _read_policy(name: str) -> tuple[Policy, Software]:
+    """Read a policy that ships, by its name, or a TOML file with one policy.
+
+    Raises:
+        SettingsError: if there is none, or it is wrong.
+    """
+    known = {each.name: each.path for each in shipped().values() if each.kind == "policy"}
+    path = known.get(name, Path(name))
+    if path.suffix != ".toml" or not path.is_file():
+        hint = suggestion(name, known)
+        raise _wrong(f" is {shown(name)}, neither a policy that ships nor a TOML file; {hint}")
+    specs = load_policies(path)
+    if len(specs) != 1:
+        raise _wrong(f" is {shown(name)}, which has {len(specs)} policies, not one")
+    (spec,), (policy,) = specs, build_policies(load_plugins(), specs)
+    # A policy that names no manager may run in either.
+    manager = spec.value_at("loadManagerClassName") or EXTENSIBLE_MANAGER
+    return policy, Software(str(manager), _VERSIONS[spec.release])
+
+
+def _wrong(sentence: str) -> SettingsError:
+    return SettingsError([Sentence(Argument("policy"), sentence)])

@@ -15,22 +15,9 @@ from lookup.score.figures import Figure
 from lookup.score.rules import Name, may_decide
 
 __all__ = [
-    "BALANCE",
-    "MOVES",
-    "OVERLOAD",
-    "Answer",
-    "Findings",
-    "aims",
-    "answer",
-    "clauses_of",
-    "findings_of",
-    "locality",
-    "may_fail",
-    "net_score",
-    "ranked",
-    "wholes",
-    "winner_of",
-]
+    "BALANCE", "MOVES", "OVERLOAD", "Answer", "Findings", "aims", "answer", "clauses_of", "findings_of",
+    "locality", "may_fail", "net_score", "ranked", "wholes", "winner_of",
+]  # fmt: skip
 
 #: The price of every change, whatever a policy is for.
 MOVES: Name = ("moves", None)

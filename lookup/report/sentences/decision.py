@@ -16,15 +16,9 @@ from lookup.score.rules import may_decide
 from lookup.score.verdict import GATE_LEVEL
 
 __all__ = [
-    "at_best_sentence",
-    "by_policy",
-    "comparison_counts",
-    "conclusion",
-    "identical_sentence",
-    "luck_sentence",
-    "opening",
-    "undecided_figures",
-]
+    "at_best_sentence", "by_policy", "comparison_counts", "conclusion", "identical_sentence", "luck_sentence",
+    "opening", "undecided_figures",
+]  # fmt: skip
 
 #: Smaller advantages are not worth a sentence.
 _NO_ADVANTAGE = 0.001

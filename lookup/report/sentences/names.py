@@ -14,22 +14,9 @@ from lookup.score.rules import Name
 from lookup.score.verdict import HoldsFor, Word
 
 __all__ = [
-    "LIGHT_MARKS",
-    "MARKS",
-    "OPEN_MARKS",
-    "UNJUDGED",
-    "capitalised",
-    "clause_of",
-    "condition_of",
-    "head_of",
-    "joined",
-    "legend",
-    "mark_of",
-    "name_of",
-    "title_of",
-    "values_of",
-    "word_of",
-]
+    "LIGHT_MARKS", "MARKS", "OPEN_MARKS", "UNJUDGED", "capitalised", "clause_of", "condition_of", "head_of",
+    "joined", "legend", "mark_of", "name_of", "title_of", "values_of", "word_of",
+]  # fmt: skip
 
 #: Marks by verdict against the incumbent.
 MARKS: Mapping[Word, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "identical": "≡", "inconclusive": "?"}
