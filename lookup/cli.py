@@ -43,7 +43,7 @@ __all__ = ["HEADINGS", "SUMMARIES", "commands", "main", "root_parser"]
 SUMMARIES = {
     "init": "write a first evaluation for your log, or a plug-in package",
     "evaluate": "compare policies with the incumbent over a lookup log",
-    "report": "draw the page of a finished evaluation or search again",
+    "report": "draw the page of a finished evaluation again",
     "diff": "compare two finished evaluations",
     "ingest": "convert log files into tables",
     "inspect": "show a log's demand, labels and load, and settings without effect",
