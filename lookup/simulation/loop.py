@@ -81,7 +81,7 @@ def run_policy(scenario: Scenario, policy: Policy) -> Trend:
     loop = ClosedLoop(scenario, policy)
     samples = tuple(loop.samples())
     cycles = None if policy.shedder is None else CycleSums.of(policy.shedder.name, loop.cycles)
-    return Trend(policy.name, scenario.window, samples, cycles)
+    return Trend(policy.name, scenario.window, samples, cycles, loop.manager.failures)
 
 
 class ClosedLoop:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.answers import Failures
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.churn import discounted, on_cycles
+from lookup.model.quoting import quantity
 from lookup.simulation.scenario import Assertion, Scenario
 
 __all__ = [
@@ -115,6 +117,8 @@ class Trend:
     samples: tuple[MinuteSample, ...]
     #: what became of its shedder's cycles; None if it has no shedder
     cycles: CycleSums | None = None
+    #: failures of its parts that it has passed over
+    failures: Failures = field(default_factory=Failures)
 
     @property
     def figures(self) -> TrendFigures:
@@ -259,5 +263,7 @@ def _trend_lines(scenario: Scenario, trend: Trend) -> Iterator[str]:
     yield f"  {', '.join(f'{name} {number_text(value)}' for name, value in values.items() if not math.isnan(value))}"
     if trend.cycles is not None and trend.cycles.idleness is not None:
         yield f"  {trend.cycles.idleness}"
+    if trend.failures.count:
+        yield f"  its parts failed {quantity(trend.failures.count, 'time')}, the first: {trend.failures.first}"
     for finding in findings(scenario, [trend]):
         yield f"  {'holds' if finding.holds else 'FAILED'}: {finding.wanted}"

@@ -144,8 +144,9 @@ class _Java:
             raise ContractError(
                 f"part {self.name!r} needs class, a full name, and lib, a class path with Pulsar's jars"
             )
-        about = self._open(_Session(0))
-        _ended.append((running(), _path(self.lib), 0))
+        session = _Session(next(_numbers))
+        about = self._open(session)
+        _ended.append((session.jvm, session.path, session.number))
         return f"{self.class_} draws at random itself" if about["dice"] else None
 
     def _call(self, what: str, **told: Any) -> dict[str, Any]:

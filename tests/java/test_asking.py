@@ -90,6 +90,21 @@ def test_the_next_run_has_another_instance_and_the_last_one_is_forgotten(
     assert [row["id"] for row in asked(log, "close")][-1:] == [first]
 
 
+def test_instances_that_were_made_to_be_checked_are_closed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a number of its own: to close one twice would be a failure of the next question."""
+    log = install(tmp_path, monkeypatch)
+    policy = _policy(tmp_path, shedder="org.Own", selector="org.Other")
+
+    check_foreign([policy, policy])
+    _run(policy)
+
+    closed = [row["id"] for row in asked(log, "close")]
+    assert len(closed) == len({*closed}) >= 4
+    assert {*closed} <= {row["id"] for row in asked(log, "open")}
+
+
 def test_equals_share_the_odds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each broker that the class draws from has as much as the others."""
     install(tmp_path, monkeypatch)

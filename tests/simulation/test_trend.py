@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 
+from lookup.engine.answers import Failures
 from lookup.simulation import AssertionResult, MinuteSample, Trend, TrendFigures, findings, trends_text
 from lookup.simulation.scenario import FigureName
 from tests.simulation.scenarios import scenario, trends
@@ -183,3 +184,11 @@ def test_a_shedder_that_unloads_nothing_says_why() -> None:
     assert len(told) == 1
     assert "balanced" in told[0]
     assert "minimum 99" in told[0]
+
+
+def test_failures_that_a_policy_passes_over_are_said() -> None:
+    """Below its figures, with the first of them."""
+    (trend,) = trends(policies=[{"name": "calm", "selector": "random"}])
+    trend = replace(trend, failures=Failures(3, "shedder 'x' raised OSError: gone"))
+
+    assert "  its parts failed 3 times, the first: shedder 'x' raised OSError: gone" in trends_text(scenario(), [trend])
