@@ -16,6 +16,7 @@ from lookup.errors import SettingsError
 from lookup.settings.policy import PolicySpec
 from lookup.simulation import Scenario
 from lookup.simulation.loop import ClosedLoop
+from lookup_java import jvm
 from tests.parity.jvm import SCRIPT, Classes, said
 from tests.parity.loops import policy_of, registry
 
@@ -62,6 +63,8 @@ def class_path(release: str) -> str:
     Raises:
         NoClassesError: if they cannot be had.
     """
+    # One process of a pool compares several releases, each with a Java of its own.
+    jvm.end()
     os.environ["JAVA_HOME"] = str(Path(said(SCRIPT, "--java", release)).parents[1])
     os.environ["PULSAR_PARTS_JAR"] = said(SCRIPT, "--jar")
     # The first entry has the classes of the parts themselves.
