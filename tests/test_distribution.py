@@ -21,6 +21,7 @@ from lookup.settings import load_evaluation
 
 ROOT = Path(__file__).parent.parent
 POLICIES = ROOT / "plugins" / "lookup_policies"
+JAVA = ROOT / "plugins" / "lookup_java"
 _LEFT_OUT = shutil.ignore_patterns(
     ".*", "_build", "*.egg-info", "__pycache__", "build", "dist", "target", "sample", "report-*"
 )
@@ -106,13 +107,14 @@ def test_wheel_has_no_other_top_level_names(wheel: set[str]) -> None:
     """Nothing called `plugins`, `configs` or `tests` reaches anyone's site-packages."""
     top = {name.split("/")[0] for name in wheel if ".dist-info/" not in name}
 
-    assert top == {"lookup", "lookup_policies", "pulsar_lookup.py"}
+    assert top == {"lookup", "lookup_java", "lookup_policies", "pulsar_lookup.py"}
 
 
 def test_wheel_holds_every_module(wheel: set[str]) -> None:
     """No module of the tree is missing from the wheel."""
     wanted = {path.relative_to(ROOT).as_posix() for path in (ROOT / "lookup").rglob("*.py")}
-    wanted |= {path.relative_to(ROOT / "plugins").as_posix() for path in POLICIES.rglob("*.py")}
+    for folder in (POLICIES, JAVA):
+        wanted |= {path.relative_to(ROOT / "plugins").as_posix() for path in folder.rglob("*.py")}
 
     assert wanted - wheel == set()
 

@@ -146,7 +146,8 @@ class CatalogState:
     def asking(self) -> Iterator[None]:
         """Keep memory at one revision."""
         with self._memory:
-            if self._is_behind:
+            # In a block that reads from one revision a writer may have committed, and waits for the end of the block.
+            if self._is_behind and self._reading != get_ident():
                 self._follow()
             yield
 

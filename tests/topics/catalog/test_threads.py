@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -137,6 +137,34 @@ def test_many_writers_write_one_after_the_other(make: MakeStorage, tmp_path: Pat
     assert {topic(f"new-{number}") for number in range(40)} <= set(catalog.topics(NAMESPACE))
     assert [event.revision for event in events] == list(range(start + 1, start + 41))
     catalog.close()
+
+
+def test_a_block_reads_one_revision_while_a_writer_commits(tmp_path: Path) -> None:
+    """What is in the file already is not yet what the block sees."""
+    written, may_commit = threading.Event(), threading.Event()
+    path = tmp_path / "topics.db"
+
+    def write() -> None:
+        with catalog.together():
+            catalog.create(topic("new"))
+            written.set()
+            assert may_commit.wait(30)
+
+    with closing(Catalog(SqliteStorage(path))) as catalog, closing(SqliteStorage(path)) as other:
+        catalog.create_namespace(NAMESPACE)
+        with _threads(1) as pool:
+            writing = pool.submit(write)
+            assert written.wait(30)
+            with catalog.reading():
+                before, revision = list(catalog.topics(NAMESPACE)), catalog.revision
+                may_commit.set()
+                while True:
+                    with other.reading():
+                        if other.revision > revision:
+                            break
+                assert (list(catalog.topics(NAMESPACE)), catalog.revision) == (before, revision)
+            writing.result(30)
+        assert list(catalog.topics(NAMESPACE)) == [topic("new")]
 
 
 def test_a_catalog_outlives_the_thread_that_made_it(tmp_path: Path) -> None:
