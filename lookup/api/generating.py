@@ -35,32 +35,32 @@ class GeneratedLog:
 
     @property
     def folder(self) -> str:
-        """Return the folder of the tables, each in one of its name."""
+        """The folder of the tables, each in one of its name."""
         return self.report.output
 
     @property
     def lookups(self) -> pd.DataFrame:
-        """Return what clients asked: the table LOOKUPS."""
+        """What clients asked: the table LOOKUPS."""
         return self._table("lookups")
 
     @property
     def brokers(self) -> pd.DataFrame:
-        """Return who was registered when: the table BROKERS."""
+        """Who was registered when: the table BROKERS."""
         return self._table("brokers")
 
     @property
     def loads(self) -> pd.DataFrame:
-        """Return what brokers reported: the table LOADS."""
+        """What brokers reported: the table LOADS."""
         return self._table("loads")
 
     @property
     def bundles(self) -> pd.DataFrame:
-        """Return what bundles carried: the table BUNDLES."""
+        """What bundles carried: the table BUNDLES."""
         return self._table("bundles")
 
     @property
     def ownership(self) -> pd.DataFrame:
-        """Return first owners, unloads and splits: the table OWNERSHIP."""
+        """First owners, unloads and splits: the table OWNERSHIP."""
         return self._table("ownership")
 
     def document(self) -> dict[str, Any]:

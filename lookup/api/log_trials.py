@@ -88,17 +88,17 @@ class LogTrials:
 
     @property
     def incumbent(self) -> str:
-        """Return the name of today's policy."""
+        """The name of today's policy."""
         return self.selection.settings.evaluation.incumbent
 
     @property
     def replicates(self) -> int:
-        """Return in how many replicates finalists are judged."""
+        """In how many replicates finalists are judged."""
         return len(self.selection.settings.evaluation.drawn)
 
     @property
     def span(self) -> dict[str, str | None]:
-        """Return what is searched and what is sealed, as a document has it."""
+        """What is searched and what is sealed, as a document has it."""
         sealed_from = time_text(self.seal.from_us) if self.has_holdout else None
         return {
             "first": time_text(self.seal.first_us), "sealed_from": sealed_from, "last": time_text(self.seal.last_us)
@@ -113,12 +113,12 @@ class LogTrials:
 
     @property
     def settings(self) -> object:
-        """Return the evaluation; its tables are known by `sealed`."""
+        """The evaluation; its tables are known by `sealed`."""
         return self.selection.settings.model_dump(mode="json", exclude={"inputs"})
 
     @property
     def sealed(self) -> object:
-        """Return the tables by what is in them, and where they are divided."""
+        """The tables by what is in them, and where they are divided."""
         paths = given_inputs(self.selection.settings)
         return [{name: fingerprint(path)["blake2b"] for name, path in paths.items()}, asdict(self.seal)]
 

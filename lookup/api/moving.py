@@ -104,7 +104,7 @@ class Plan:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 with moves to make, 4 with none."""
+        """0 with moves to make, 4 with none."""
         return 0 if self.plan.steps else 4
 
     def document(self) -> dict[str, Any]:

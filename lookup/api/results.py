@@ -67,37 +67,37 @@ class Evaluation:
 
     @property
     def decisions(self) -> pd.DataFrame:
-        """Return every decision with its odds: the table DECISIONS, which may be large."""
+        """Every decision with its odds: the table DECISIONS, which may be large."""
         return read_frame(self.folder, "decisions", DECISIONS)
 
     @property
     def owners(self) -> pd.DataFrame:
-        """Return who owned which bundle, from when to when: the table OWNERS, which may be large."""
+        """Who owned which bundle, from when to when: the table OWNERS, which may be large."""
         return read_frame(self.folder, "owners", OWNERS)
 
     @property
     def cycles(self) -> pd.DataFrame:
-        """Return how each cycle of a shedder ended: the table CYCLES."""
+        """How each cycle of a shedder ended: the table CYCLES."""
         return read_frame(self.folder, "cycles", CYCLES)
 
     @property
     def cells(self) -> pd.DataFrame:
-        """Return the weight that each broker served in each balance cell: the table CELLS."""
+        """The weight that each broker served in each balance cell: the table CELLS."""
         return read_frame(self.folder, "cells", CELLS)
 
     @property
     def flows(self) -> pd.DataFrame:
-        """Return the weight between places of clients and of brokers: the table FLOWS."""
+        """The weight between places of clients and of brokers: the table FLOWS."""
         return read_frame(self.folder, "flows", FLOWS)
 
     @property
     def quarantine(self) -> pd.DataFrame:
-        """Return the rows of all inputs that could not be used, each with its reason."""
+        """The rows of all inputs that could not be used, each with its reason."""
         return read_frame(self.folder, "quarantine", QUARANTINE)
 
     @property
     def findings(self) -> pd.DataFrame:
-        """Return what in the settings had no effect on the log: what, how often, evidence and remedy."""
+        """What in the settings had no effect on the log: what, how often, evidence and remedy."""
         findings = self.results.inputs.findings or ()
         return data_frame(map(asdict, findings), [field.name for field in fields(Finding)])
 
@@ -112,7 +112,7 @@ class Evaluation:
 
     @property
     def report(self) -> str:
-        """Return the report as Markdown."""
+        """The report as Markdown."""
         return markdown_report(self.results)
 
     def page(self) -> str:

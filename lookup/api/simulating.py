@@ -49,17 +49,17 @@ class ScenarioRun:
 
     @property
     def text(self) -> str:
-        """Return what the command prints of it."""
+        """What the command prints of it."""
         return trends_text(self.file.scenario, self.trends)
 
     @property
     def assertions(self) -> list[AssertionResult]:
-        """Return the result of each assertion for each policy that it is about."""
+        """The result of each assertion for each policy that it is about."""
         return list(findings(self.file.scenario, self.trends))
 
     @property
     def failures(self) -> list[str]:
-        """Return a sentence for each assertion that does not hold."""
+        """A sentence for each assertion that does not hold."""
         return [f"{self.file.path}: {result.failure}" for result in self.assertions if not result.holds]
 
 
@@ -71,12 +71,12 @@ class Simulation:
 
     @property
     def exit_code(self) -> int:
-        """Return 0; 1 if an assertion does not hold."""
+        """0; 1 if an assertion does not hold."""
         return int(any(run.failures for run in self.runs))
 
     @property
     def failures(self) -> list[str]:
-        """Return a sentence for each assertion that does not hold."""
+        """A sentence for each assertion that does not hold."""
         return [sentence for run in self.runs for sentence in run.failures]
 
     def document(self) -> dict[str, Any]:

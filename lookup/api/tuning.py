@@ -55,19 +55,19 @@ class Tuning:
 
     @property
     def recommended(self) -> list[dict[str, Any]]:
-        """Return what is confirmed, best first as the search believed; empty: keep what you have."""
+        """What is confirmed, best first as the search believed; empty: keep what you have."""
         return list(self._document["recommended"])
 
     @property
     def exit_code(self) -> int:
-        """Return 0 with a recommendation, 4 with none, or if the log has too few senders to show it."""
+        """0 with a recommendation, 4 with none, or if the log has too few senders to show it."""
         found, figures = self._document, documents.read_figures(self._document)
         confirmed = [one for one in found["finalists"] if one["objection"] is None and found["recommended"]]
         return 4 if all(documents.is_open(figures[one["candidate"], SEALED].values()) for one in confirmed) else 0
 
     @property
     def conclusion(self) -> str:
-        """Return the answer in one sentence."""
+        """The answer in one sentence."""
         return str(self._document["conclusion"])
 
     @property
@@ -87,7 +87,7 @@ class Tuning:
 
     @property
     def sealed(self) -> Evaluation:
-        """Return the evaluation of the finalists over the sealed days.
+        """The evaluation of the finalists over the sealed days.
 
         Raises:
             InputError: if there is none, as after a search without finalists.

@@ -68,7 +68,7 @@ class Endpoints:
 
     @property
     def missing(self) -> list[str]:
-        """Return a sentence for each source that is not given: what the record will lack."""
+        """A sentence for each source that is not given: what the record will lack."""
         lacks = {
             "zookeeper": "BROKERS will lack lookup properties"
             if self.admin is not None

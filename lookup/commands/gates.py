@@ -71,7 +71,7 @@ class Demands:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is asked."""
+        """Whether nothing is asked."""
         return not (self.budget or self._earlier or self._junit)
 
     def check(

@@ -67,12 +67,12 @@ class CycleSums:
 
     @property
     def idleness(self) -> str | None:
-        """Return why a shedder that ran unloaded nothing; None if it unloaded something or never ran."""
+        """Why a shedder that ran unloaded nothing; None if it unloaded something or never ran."""
         return None if self.accepted else self.account
 
     @property
     def account(self) -> str | None:
-        """Return what a shedder unloaded, and with which reasons its cycles ended; None if it never ran."""
+        """What a shedder unloaded, and with which reasons its cycles ended; None if it never ran."""
         if not self.cycles:
             return None
         unloaded = quantity(self.accepted, "bundle") if self.accepted else "nothing"

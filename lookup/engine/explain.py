@@ -67,7 +67,7 @@ class Explanation:
 
     @property
     def chosen(self) -> tuple[BrokerVote, ...]:
-        """Return the brokers the policy may answer with, likeliest first."""
+        """The brokers the policy may answer with, likeliest first."""
         return tuple(sorted((vote for vote in self.votes if vote.probability), key=lambda vote: -vote.probability))
 
     def document(self) -> dict[str, Any]:

@@ -54,12 +54,12 @@ class Owners:
 
     @property
     def reference(self) -> str:
-        """Return the name of the present state: series, number of its last change, digest of the owners."""
+        """The name of the present state: series, number of its last change, digest of the owners."""
         return f"{self._series}.{self._number}.{self._digest:016x}"
 
     @property
     def is_long(self) -> bool:
-        """Return whether it is time to begin another series."""
+        """Whether it is time to begin another series."""
         return self._number - self._begun_with > _LONGEST
 
     def apply(self, bundle: str, broker: str | None) -> OwnerChange:

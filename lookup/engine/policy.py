@@ -99,24 +99,24 @@ class Policy:
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:
-        """Return the parts that decide, in the order they are asked."""
+        """The parts that decide, in the order they are asked."""
         return (*self.filters, *(term.scorer for term in self.scorers), self.selector)
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Return everything the deciding parts declare to read, and the load if there is a second choice."""
+        """Everything the deciding parts declare to read, and the load if there is a second choice."""
         own = frozenset[str]() if self.second_choice is None else frozenset({"view.load"})
         return own.union(*self.part_reads)
 
     @cached_property
     def asks_origins(self) -> bool:
-        """Return whether a part, shedder and splitter included, reads where the lookups of bundles come from."""
+        """Whether a part, shedder and splitter included, reads where the lookups of bundles come from."""
         cyclic = [checked_reads(part) for part in (self.shedder, self.splitter) if part is not None]
         return "view.load.origins" in self.reads.union(*cyclic)
 
     @cached_property
     def unforgiving(self) -> Policy:
-        """Return the same policy with `on_error = "stop"`: a failure of any part raises."""
+        """The same policy with `on_error = "stop"`: a failure of any part raises."""
         return replace(self, on_error="stop")
 
     def in_use(self, namespaces: NamespacePolicies) -> Policy:
@@ -140,7 +140,7 @@ class Policy:
 
     @cached_property
     def part_reads(self) -> tuple[frozenset[str], ...]:
-        """Return the declared reads of each of `parts`.
+        """The declared reads of each of `parts`.
 
         Raises:
             ContractError: if a part declares something that does not exist.
@@ -149,12 +149,12 @@ class Policy:
 
     @cached_property
     def request_reads(self) -> tuple[str, ...]:
-        """Return the fields of a request that make its decision key, sorted; `properties` swallows single ones."""
+        """The fields of a request that make its decision key, sorted; `properties` swallows single ones."""
         return fields_in(self.reads)
 
     @cached_property
     def is_stateful(self) -> bool:
-        """Return whether a part keeps memory between decisions."""
+        """Whether a part keeps memory between decisions."""
         return "view.memory" in self.reads or bool(self._keepers or self._observers)
 
     def decision_key(self, request: LookupRequest) -> tuple[Hashable, ...]:
@@ -403,7 +403,7 @@ class Policy:
 
     @cached_property
     def retaining(self) -> tuple[tuple[Filter, bool], ...]:
-        """Return the filters up to the last that has an opinion on whether a bundle may leave its owner.
+        """The filters up to the last that has an opinion on whether a bundle may leave its owner.
 
         With each, whether it has one. Those behind are not asked about it: they could only cost time, or fail.
         """
@@ -423,7 +423,7 @@ class Policy:
 
     @cached_property
     def cuts(self) -> tuple[Callable[[LookupRequest], LookupRequest], ...]:
-        """Return the functions that cut a request down to what each of `parts` may read of it."""
+        """The functions that cut a request down to what each of `parts` may read of it."""
         named = zip(self.parts, self.part_reads, strict=True)
         return tuple(request_facet(part.name, reads) for part, reads in named)
 

@@ -237,7 +237,7 @@ class Splitter(Part, Protocol):
 
     @property
     def algorithm(self) -> SplitAlgorithm:
-        """Return the part that chooses the hashes at which a bundle is cut."""
+        """The part that chooses the hashes at which a bundle is cut."""
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
         """Yield splits; each is judged at once and answered: `ruling = yield Split(bundle, source, boundaries)`.
@@ -259,7 +259,7 @@ class Lister(Part, Protocol):
 
     @property
     def interests(self) -> frozenset[EventKind]:
-        """Return the kinds of events after which the answer may be another; a watch asks again on these."""
+        """The kinds of events after which the answer may be another; a watch asks again on these."""
 
     def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
         """Return the names of a namespace's topics in any order, partitions as names of their own.

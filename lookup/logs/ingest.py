@@ -91,7 +91,7 @@ class IngestReport:
 
     @property
     def quarantine_ratio(self) -> float:
-        """Return the share of records that went to quarantine."""
+        """The share of records that went to quarantine."""
         bad = sum(self.quarantined.values())
         return bad / (bad + sum(self.rows.values()))
 

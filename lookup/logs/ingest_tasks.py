@@ -135,7 +135,7 @@ class SourceReport:
 
     @property
     def skipped(self) -> int:
-        """Return how many lines nothing was made of; a reader that makes several records of a line skips none."""
+        """How many lines nothing was made of; a reader that makes several records of a line skips none."""
         return max(self.lines - self.used_lines - self.header_lines, 0)
 
 

@@ -155,12 +155,12 @@ class _Trial:
 
     @property
     def records(self) -> int:
-        """Return how many records there were, readable or not."""
+        """How many records there were, readable or not."""
         return self.reasons.total() + self.lookups + self.others.total()
 
     @property
     def is_readable(self) -> bool:
-        """Return if nearly all records can be read; there may be none."""
+        """If nearly all records can be read; there may be none."""
         return self.reasons.total() <= MAX_QUARANTINE_RATIO * self.records
 
     def recognised(self, doubt: str, notes: Sequence[str] = ()) -> Recognised:

@@ -41,7 +41,7 @@ class LogBatch:
 
     @property
     def line_numbers(self) -> Ints:
-        """Return the number of each row in its source, from 1."""
+        """The number of each row in its source, from 1."""
         return np.arange(self.rows.num_rows) + self.first_row + 1 if self.lines is None else self.lines
 
     def taken(self, rows: NDArray[np.bool_]) -> LogBatch:

@@ -75,12 +75,12 @@ class LogFile:
 
     @property
     def name(self) -> str:
-        """Return what users know the file as."""
+        """What users know the file as."""
         return self.own_name or self.path
 
     @property
     def rows(self) -> int:
-        """Return how many rows the file has."""
+        """How many rows the file has."""
         return sum(self.row_groups)
 
 

@@ -145,7 +145,7 @@ class Batch(_Columns):
 
     @cached_property
     def pairs(self) -> IndexArray:
-        """Return the number of each group's pair of broker and client class, shape (n_groups,).
+        """The number of each group's pair of broker and client class, shape (n_groups,).
 
         Pairs are numbered as the places of an array of shape (1 + n_brokers, n_clients) are; its first row is that of
         unanswered lookups.
@@ -154,12 +154,12 @@ class Batch(_Columns):
 
     @cached_property
     def distance_ms(self) -> FloatArray:
-        """Return the distance of every pair, NaN if it is unknown, shape (1 + n_brokers, n_clients)."""
+        """The distance of every pair, NaN if it is unknown, shape (1 + n_brokers, n_clients)."""
         return self._by_pair(self.topology.distance)
 
     @cached_property
     def price_per_gb(self) -> FloatArray:
-        """Return the price of a gigabyte for every pair, NaN if it is unknown, shape (1 + n_brokers, n_clients)."""
+        """The price of a gigabyte for every pair, NaN if it is unknown, shape (1 + n_brokers, n_clients)."""
         return self._by_pair(self.topology.price)
 
     def _by_pair(self, between: Callable[[Location, Location], float | None]) -> FloatArray:

@@ -149,7 +149,7 @@ class Broker:
 
     @property
     def host(self) -> str:
-        """Return the id without its port; isolation policies match hosts, an IPv6 address in its brackets."""
+        """The id without its port; isolation policies match hosts, an IPv6 address in its brackets."""
         return self.id if self.id.endswith("]") else self.id.rpartition(":")[0] or self.id
 
 
@@ -183,7 +183,7 @@ class Roster:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Return the brokers' ids, by number."""
+        """The brokers' ids, by number."""
         return self._ids
 
     def labels(self, key: str) -> LabelArray:
@@ -229,7 +229,7 @@ class Candidates:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Return the candidates' ids."""
+        """The candidates' ids."""
         return self.ids_at(slice(None))
 
     def ids_at(self, positions: slice | IndexArray) -> tuple[str, ...]:

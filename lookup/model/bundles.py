@@ -157,7 +157,7 @@ class NamespacePolicies:
 
     @cached_property
     def primaries(self) -> tuple[str, ...]:
-        """Return the patterns of all hosts that are primary for some namespace, sorted."""
+        """The patterns of all hosts that are primary for some namespace, sorted."""
         policies = [policy for of_namespace in self.isolation.values() for policy in of_namespace]
         return tuple(sorted({pattern for policy in policies for pattern in policy.primary}))
 

@@ -133,7 +133,7 @@ class CatalogView(Protocol):
 
     @property
     def revision(self) -> int:
-        """Return how many events there have been; that of the last one."""
+        """How many events there have been; that of the last one."""
 
     def namespaces(self) -> Sequence[str]:
         """Return the names of all namespaces, sorted."""

@@ -220,7 +220,7 @@ class Split:
 
     @property
     def children(self) -> tuple[str, ...]:
-        """Return the names of the bundles that take its place, lower hashes first.
+        """The names of the bundles that take its place, lower hashes first.
 
         Raises:
             InvalidNameError: if `bundle` is no name of a bundle.
@@ -252,7 +252,7 @@ class Shortfall:
 
     @property
     def nearness(self) -> float:
-        """Return how near the figure came to the limit, 1.0 at it."""
+        """How near the figure came to the limit, 1.0 at it."""
         return self.figure / self.limit if self.limit else 1.0
 
 

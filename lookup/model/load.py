@@ -169,12 +169,12 @@ class Load:
 
     @property
     def measured(self) -> Floats:
-        """Return usage as it was measured for the last report, not smoothed, shape (n_brokers,), NaN without report."""
+        """Usage as it was measured for the last report, not smoothed, shape (n_brokers,), NaN without report."""
         return self.usage if self.max_usage is None else self.max_usage
 
     @property
     def weighted(self) -> Floats:
-        """Return usage as Pulsar's modular manager weighs it, shape (n_brokers,), NaN without report."""
+        """Usage as Pulsar's modular manager weighs it, shape (n_brokers,), NaN without report."""
         return self.measured if self.weighted_usage is None else self.weighted_usage
 
     def loaded_bundles(self, broker: int) -> list[BundleLoad]:

@@ -63,7 +63,7 @@ class Topology:
 
     @cached_property
     def distances(self) -> tuple[float, ...]:
-        """Return every distance in ms that two places may have, ascending, each once."""
+        """Every distance in ms that two places may have, ascending, each once."""
         linked: list[float] = []
         if self.edges:
             import networkx as nx  # noqa: PLC0415
@@ -74,7 +74,7 @@ class Topology:
 
     @cached_property
     def _known(self) -> dict[tuple[Location, Location, str], float | None]:
-        """Return the figures that were asked for: places are few, and a path between them is slow to find."""
+        """The figures that were asked for: places are few, and a path between them is slow to find."""
         return {}
 
     def _between(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:

@@ -84,7 +84,7 @@ class Transfer:
 
     @property
     def place(self) -> dict[str, Any]:
-        """Return what entries of the journal say of it."""
+        """What entries of the journal say of it."""
         return {"step": self.number, "bundle": self.bundle} | ({"back": True} if self.is_back else {})
 
     def ended(self, event: str, reason: str = "") -> Outcome:
@@ -122,7 +122,7 @@ class Applied:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether every step was made that was to be made, by this run and those before it."""
+        """Whether every step was made that was to be made, by this run and those before it."""
         return self.stopped is None and not self.earlier and not self.steps("elsewhere", "skipped", "failed")
 
 

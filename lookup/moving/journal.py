@@ -89,12 +89,12 @@ class Journal:
 
     @property
     def is_new(self) -> bool:
-        """Return whether nothing is in it yet."""
+        """Whether nothing is in it yet."""
         return self.plan is None
 
     @property
     def frozen(self) -> Mapping[str, Any] | None:
-        """Return the entry that says what `loadBalancerSheddingEnabled` was, if it was not put back; else None."""
+        """The entry that says what `loadBalancerSheddingEnabled` was, if it was not put back; else None."""
         return self._shedding if self._shedding is not None and self._shedding["event"] == "freezing" else None
 
     def begin(self, plan: MovePlan) -> None:

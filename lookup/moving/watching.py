@@ -76,7 +76,7 @@ class OwnerWatch:
 
     @property
     def trouble(self) -> str | None:
-        """Return why the state topic cannot be read, None while it can."""
+        """Why the state topic cannot be read, None while it can."""
         return self._observer.troubles.get("state")
 
     def settle(self, within_s: float) -> None:

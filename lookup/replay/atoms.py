@@ -67,12 +67,12 @@ class Atoms:
 
     @cached_property
     def boundaries(self) -> tuple[tuple[int, ...], ...]:
-        """Return each namespace's atom boundaries."""
+        """Each namespace's atom boundaries."""
         return tuple(self.rule.boundaries(namespace) for namespace in self.namespaces)
 
     @cached_property
     def base(self) -> Mapping[str, int]:
-        """Return the number of each namespace's first atom."""
+        """The number of each namespace's first atom."""
         first, base = 0, {}
         for namespace, boundaries in zip(self.namespaces, self.boundaries, strict=True):
             base[namespace] = first
@@ -81,12 +81,12 @@ class Atoms:
 
     @cached_property
     def count(self) -> int:
-        """Return how many atoms there are."""
+        """How many atoms there are."""
         return sum(len(boundaries) - 1 for boundaries in self.boundaries)
 
     @cached_property
     def bundles(self) -> tuple[tuple[str, slice], ...]:
-        """Return the bundles the log begins with, in order of their atoms: name and atoms."""
+        """The bundles the log begins with, in order of their atoms: name and atoms."""
         return self.first_bundles()
 
     def first_bundles(self, count: int | None = None) -> tuple[tuple[str, slice], ...]:
@@ -126,7 +126,7 @@ class Atoms:
 
     @cached_property
     def _starts(self) -> Mapping[str, Mapping[int, int]]:
-        """Return the number of the atom that begins at each boundary, by namespace."""
+        """The number of the atom that begins at each boundary, by namespace."""
         return {
             namespace: {bound: self.base[namespace] + number for number, bound in enumerate(boundaries)}
             for namespace, boundaries in zip(self.namespaces, self.boundaries, strict=True)

@@ -112,7 +112,7 @@ class Repeats:
 
     @property
     def even_ratio(self) -> float:
-        """Return the share of pairs that occur an even number of times: all of a log that is there twice.
+        """The share of pairs that occur an even number of times: all of a log that is there twice.
 
         0.0 of a log with too few pairs to tell.
         """

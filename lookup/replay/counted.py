@@ -55,14 +55,14 @@ class RowCounts:
 
     @cached_property
     def by_client(self) -> tuple[Ints, Ints, Floats, Floats]:
-        """Return atom, client class, lookups and weight, whatever broker was logged."""
+        """Atom, client class, lookups and weight, whatever broker was logged."""
         keys = column_keys(self.atom).by(self.client, size=self.n_clients)
         (atom, client), (lookups, weight) = keys.summed(self.lookups, self.weight)
         return atom, client, lookups, weight
 
     @cached_property
     def by_logged(self) -> tuple[Ints, Ints, Floats]:
-        """Return atom, logged broker and lookups, whatever the client class."""
+        """Atom, logged broker and lookups, whatever the client class."""
         keys = column_keys(self.atom).by(self.logged, size=int(self.logged.max()) + 3, low=-2)
         (atom, logged), (lookups,) = keys.summed(self.lookups)
         return atom, logged, lookups
@@ -225,7 +225,7 @@ class GroupSums:
 
     @property
     def all(self) -> Sequence[Groups]:
-        """Return what is held, sums first, by registry epoch."""
+        """What is held, sums first, by registry epoch."""
         return [*(group for _, group in sorted(self._sums.items())), *self._recent]
 
 
@@ -404,7 +404,7 @@ class Counted:
 
     @cached_property
     def batches(self) -> list[Batch]:
-        """Return the whole demand, one batch per registry epoch."""
+        """The whole demand, one batch per registry epoch."""
         return self._batches(_DemandPart())
 
     def parts(self) -> Iterator[tuple[By, list[Batch], list[Batch | None]]]:

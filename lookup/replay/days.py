@@ -153,7 +153,7 @@ class SliceRows:
 
     @property
     def ts(self) -> NDArray[np.int64]:
-        """Return when each lookup came, µs."""
+        """When each lookup came, µs."""
         return self._columns["ts"]
 
     def __len__(self) -> int:
@@ -184,7 +184,7 @@ class SliceRows:
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the names of the columns."""
+        """The names of the columns."""
         return frozenset((*self._columns, *self._constants))
 
     def once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
@@ -230,7 +230,7 @@ class _ReadPart:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of all columns."""
+        """The names of all columns."""
         return sorted({*self._columns, *self._constants})
 
     def constant(self, name: str) -> Any:

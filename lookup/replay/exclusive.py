@@ -241,7 +241,7 @@ class ExclusiveReplay(ClusterWalk):
 
     @property
     def owners(self) -> list[OwnerInterval]:
-        """Return the intervals of OWNERS."""
+        """The intervals of OWNERS."""
         return self.intervals.rows
 
     def counted(self) -> Counted:

@@ -129,7 +129,7 @@ class _CountedDemand:
 
     @property
     def lookups(self) -> int:
-        """Return how many lookups there are."""
+        """How many lookups there are."""
         return int(self.by_atom.sum())
 
 

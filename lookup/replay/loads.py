@@ -117,7 +117,7 @@ class AtomLoads:
 
     @property
     def window(self) -> Ints | None:
-        """Return the weight of each atom at the last grid instant, micro-units, shape (n_atoms,).
+        """The weight of each atom at the last grid instant, micro-units, shape (n_atoms,).
 
         None before the first complete cell. Summed when first asked for: most ticks of most policies decide nothing.
         """
@@ -130,19 +130,19 @@ class AtomLoads:
 
     @property
     def rates(self) -> Ints | None:
-        """Return the messages of each atom at the last grid instant, millionths per second; None if unknown."""
+        """The messages of each atom at the last grid instant, millionths per second; None if unknown."""
         if self._rates is None and self._reported is not None and self._instant_us is not None:
             self._rates = self._reported.rates_at(self._instant_us)
         return self._rates
 
     @property
     def are_bytes(self) -> bool:
-        """Return whether BUNDLES gives what bundles carry, in bytes; else it is the weight of their lookups."""
+        """Whether BUNDLES gives what bundles carry, in bytes; else it is the weight of their lookups."""
         return self._reported is not None
 
     @property
     def seconds(self) -> float:
-        """Return over how many seconds the window's weight came; 1.0 if it is reported per second."""
+        """Over how many seconds the window's weight came; 1.0 if it is reported per second."""
         return self._session_s if self._reported is None else 1.0
 
     def origins(self, bundles: BundleMap) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
@@ -409,7 +409,7 @@ class _BundleLoads:
 
     @property
     def has_rates(self) -> bool:
-        """Return whether rates of messages are known."""
+        """Whether rates of messages are known."""
         return self._windows[1] is not None
 
     def loads(self) -> Iterator[tuple[str, float]]:

@@ -113,12 +113,12 @@ class ClusterPlan:
 
     @property
     def name(self) -> str:
-        """Return the cluster's name."""
+        """The cluster's name."""
         return self.words.cluster
 
     @property
     def without_capacity(self) -> list[str]:
-        """Return the ids of brokers that are registered without a capacity although one of the cluster has one."""
+        """The ids of brokers that are registered without a capacity although one of the cluster has one."""
         if self.assumed_capacity is not None:
             return []
         here = (zip(roster, registered, strict=True) for roster, registered in self.timeline.epochs)
@@ -134,7 +134,7 @@ class ClusterPlan:
 
     @cached_property
     def units(self) -> tuple[tuple[str, ...], Ints]:
-        """Return the units that intervals vary, and the unit of each atom, shape (n_atoms,).
+        """The units that intervals vary, and the unit of each atom, shape (n_atoms,).
 
         They are the bundles at the beginning; if policies differ in these, what lies between the hashes at which a
         bundle of every policy begins: no bundle lies in two units.
@@ -151,12 +151,12 @@ class ClusterPlan:
 
     @cached_property
     def senders(self) -> Senders:
-        """Return who sends to the units."""
+        """Who sends to the units."""
         return senders_of(self.units[0])
 
     @cached_property
     def clients(self) -> tuple[ClientClass, ...]:
-        """Return the client classes, by code of the lookup properties."""
+        """The client classes, by code of the lookup properties."""
         return tuple(
             ClientClass(properties, Location(*(properties.get(level) for level in LEVELS)))
             for properties in self.words.properties
@@ -164,7 +164,7 @@ class ClusterPlan:
 
     @cached_property
     def pinned(self) -> NDArray[np.int32]:
-        """Return the broker each atom is pinned to, shape (n_atoms,): -1 for none, -2 for an unknown one."""
+        """The broker each atom is pinned to, shape (n_atoms,): -1 for none, -2 for an unknown one."""
         pinned = np.full(self.words.atoms.count, -1, dtype=np.int32)
         for bundle, atoms in self.words.atoms.bundles:
             broker = pinned_broker(bundle.rpartition("/")[0])

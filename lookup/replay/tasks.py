@@ -62,7 +62,7 @@ class TaskRuns:
 
     @property
     def name(self) -> str:
-        """Return a name that no other task of the evaluation has."""
+        """A name that no other task of the evaluation has."""
         return "{}-{}-{}".format(self.cluster, *(self.runs or (_FACTS,))[0])
 
 

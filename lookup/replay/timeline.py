@@ -115,7 +115,7 @@ class Timeline:
 
     @cached_property
     def event_numbers(self) -> Mapping[tuple[int, str, str], int]:
-        """Return the number of every event that may take bundles from their owners, by (tick, cause, name).
+        """The number of every event that may take bundles from their owners, by (tick, cause, name).
 
         The name is that of the broker that left, or of the bundle that was unloaded or split. Numbers are in order of
         time and the same for every policy.
@@ -134,7 +134,7 @@ class Timeline:
 
     @cached_property
     def brokers(self) -> tuple[Broker, ...]:
-        """Return every broker as it was last registered."""
+        """Every broker as it was last registered."""
         brokers = {broker.id: broker for broker in self.roster}
         for roster, registered in self.epochs:
             brokers |= {broker.id: broker for broker, present in zip(roster, registered, strict=True) if present}
@@ -142,12 +142,12 @@ class Timeline:
 
     @property
     def most_registered(self) -> int:
-        """Return how many brokers are registered at most at a time."""
+        """How many brokers are registered at most at a time."""
         return max((int(registered.sum()) for _, registered in self.epochs), default=0)
 
     @property
     def epochs(self) -> list[tuple[Roster, NDArray[np.bool_]]]:
-        """Return roster and mask of every registry epoch in order."""
+        """Roster and mask of every registry epoch in order."""
         return [events.registry for _, events in sorted(self.events.items()) if events.registry is not None]
 
     @property
@@ -165,12 +165,12 @@ class Timeline:
 
     @property
     def event_causes(self) -> tuple[str, ...]:
-        """Return the cause that each event has in the changes of owner it leads to, by its number."""
+        """The cause that each event has in the changes of owner it leads to, by its number."""
         return tuple(cause for _, cause, _ in self.event_numbers)
 
     @property
     def n_ticks(self) -> int:
-        """Return how many ticks there are."""
+        """How many ticks there are."""
         return len(self.is_grid)
 
 

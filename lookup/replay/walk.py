@@ -78,7 +78,7 @@ class RegistryEpochs:
 
     @property
     def epoch(self) -> int:
-        """Return the number of the current roster."""
+        """The number of the current roster."""
         return len(self.rosters) - 1
 
     def apply(self, registry: tuple[Roster, NDArray[np.bool_]]) -> None:

@@ -112,7 +112,7 @@ class Table:
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """Return the cells of all rows."""
+        """The cells of all rows."""
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
 
@@ -133,7 +133,7 @@ class Chart:
 
     @property
     def data(self) -> dict[str, Any]:
-        """Return what the page's script draws it from."""
+        """What the page's script draws it from."""
         return {"id": self.id, "spec": self.spec, "fields": self.fields, "rows": self.rows}
 
 
@@ -164,7 +164,7 @@ class Matrix:
 
     @property
     def data(self) -> dict[str, Any]:
-        """Return what the page's script draws it from."""
+        """What the page's script draws it from."""
         names = "id spec rows columns values scale widths row_name value_name losses".split()
         return {name: getattr(self, name) for name in names} | {"has_lives": bool(self.losses)}
 

@@ -59,17 +59,17 @@ class Change:
 
     @property
     def delta(self) -> float:
-        """Return second - first; NaN if that means nothing."""
+        """Second - first; NaN if that means nothing."""
         return math.nan if self.unlike else self.second - self.first
 
     @property
     def is_same(self) -> bool:
-        """Return whether both runs say the same, an absent figure included."""
+        """Whether both runs say the same, an absent figure included."""
         return (self.first == self.second and not self.unlike) or (math.isnan(self.first) and math.isnan(self.second))
 
     @property
     def is_certain(self) -> bool:
-        """Return whether the whole interval is a change: 0 lies outside it."""
+        """Whether the whole interval is a change: 0 lies outside it."""
         return abs(self.delta) > self.half
 
     @property
@@ -85,19 +85,19 @@ class Change:
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """Return by what changes are sorted: shown, perhaps chance, without interval, not comparable; primary first."""
+        """By what changes are sorted: shown, perhaps chance, without interval, not comparable; primary first."""
         kinds = (self.is_certain, not math.isnan(self.delta + self.half), not self.unlike, True)
         return kinds.index(True), not self.primary
 
     @property
     def words(self) -> str:
-        """Return the change as a headline names it."""
+        """The change as a headline names it."""
         unit = "" if self.unit == "ratio" else f" {self.unit}"
         return f"{self.name} of {self.policy} {signed_text(self.delta, self.unit)}{unit}"
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Return the change in words under `FIGURE_HEADS`."""
+        """The change in words under `FIGURE_HEADS`."""
         change = "not comparable" if self.unlike else f"{signed_text(self.delta, self.unit)} {self.mark}".strip()
         values = (value_text(self.first, self.unit), value_text(self.second, self.unit))
         half = NOTHING if self.unlike else value_text(self.half, self.unit)
@@ -133,17 +133,17 @@ class Difference:
 
     @property
     def first(self) -> str:
-        """Return the path of the first run."""
+        """The path of the first run."""
         return self.runs[0].path
 
     @property
     def second(self) -> str:
-        """Return the path of the second run."""
+        """The path of the second run."""
         return self.runs[1].path
 
     @property
     def changed(self) -> tuple[Change, ...]:
-        """Return the figures that are not the same: those shown to have changed first, last what cannot be compared."""
+        """The figures that are not the same: those shown to have changed first, last what cannot be compared."""
         return tuple(sorted((change for change in self.changes if not change.is_same), key=lambda change: change.rank))
 
     def document(self) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class Check:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Return the check in words under `CHECK_HEADS`."""
+        """The check in words under `CHECK_HEADS`."""
         tolerated = "" if math.isnan(self.budget) else f"{number_text(self.budget)} {self.unit}"
         change = f"{signed_text(self.change, self.unit)} {self.unit} {self.mark}".strip()
         interval = interval_text(self.low, self.high, self.unit)

@@ -53,12 +53,12 @@ class Spread:
 
     @property
     def error(self) -> float:
-        """Return the standard error."""
+        """The standard error."""
         return math.sqrt(sum(self.variances.values()))
 
     @property
     def main_source(self) -> Luck:
-        """Return the source with the largest variance."""
+        """The source with the largest variance."""
         return max(self.variances, key=lambda source: self.variances[source])
 
     def half_width(self, level: float = LEVEL) -> float:

@@ -76,17 +76,17 @@ class Scored:
 
     @property
     def incumbent(self) -> str:
-        """Return the policy that all others are held against."""
+        """The policy that all others are held against."""
         return self.plan.evaluation.incumbent
 
     @cached_property
     def metric(self) -> Mapping[str, Metric]:
-        """Return the metrics by name."""
+        """The metrics by name."""
         return {metric.name: metric for metric in self.metrics}
 
     @cached_property
     def pooled(self) -> Mapping[tuple[str, str, str | None], Estimate]:
-        """Return the figures over all clusters and the whole demand, by policy, metric and key."""
+        """The figures over all clusters and the whole demand, by policy, metric and key."""
         return pooled(self.estimates)
 
 

@@ -30,17 +30,17 @@ class Series:
 
     @property
     def name(self) -> tuple[str, str | None]:
-        """Return metric and key."""
+        """Metric and key."""
         return self.metric.name, self.key
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:
-        """Return the clusters it was measured in, sorted."""
+        """The clusters it was measured in, sorted."""
         return tuple(sorted({cluster for cluster, _ in self.parts}))
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
-        """Return the seeds it was measured with, ascending."""
+        """The seeds it was measured with, ascending."""
         return tuple(sorted({seed for _, seed in self.parts}))
 
     def value(self) -> float:

@@ -121,24 +121,24 @@ class Sample:
 
     @property
     def mean(self) -> float:
-        """Return the mean over replicates; NaN if there is nothing to measure."""
+        """The mean over replicates; NaN if there is nothing to measure."""
         return float(self.values.mean())
 
     @property
     def has_spread(self) -> bool:
-        """Return whether there are at least two units of demand, so that one has something to vary against."""
+        """Whether there are at least two units of demand, so that one has something to vary against."""
         demand = [stratum.at(self.depth) for stratum in self.strata or () if stratum.source == "demand"]
         return any(stratum.parts.shape[1] >= 2 * (stratum.block or 1) for stratum in demand) or len(demand) > 1
 
     @cached_property
     def depth(self) -> int:
-        """Return how many steps the units of demand are finer than the coarsest, since of those there are too few."""
+        """How many steps the units of demand are finer than the coarsest, since of those there are too few."""
         most = len(get_args(SenderKind)) - 1
         return next((depth for depth in range(most) if is_enough(self.weights(depth), self.min_units)), most)
 
     @property
     def units(self) -> Units | None:
-        """Return what the units of demand are; None if there are none but blocks of time."""
+        """What the units of demand are; None if there are none but blocks of time."""
         senders = [stratum for stratum in self.strata or () if stratum.kind is not None]
         kind = next((stratum.at(self.depth).kind for stratum in senders), None)
         if kind is None:

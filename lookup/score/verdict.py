@@ -119,12 +119,12 @@ class Verdict:
 
     @property
     def name(self) -> Name:
-        """Return metric and key."""
+        """Metric and key."""
         return self.metric, self.key
 
     @property
     def is_decided(self) -> bool:
-        """Return whether candidate and incumbent are told apart."""
+        """Whether candidate and incumbent are told apart."""
         return self.verdict in ("better", "worse")
 
 

@@ -74,7 +74,7 @@ class Views:
 
     @property
     def current(self) -> list[View]:
-        """Return the latest view of every broker that asked."""
+        """The latest view of every broker that asked."""
         return [next(reversed(views.values())) for views in self._by_sender.values()]
 
 
@@ -131,7 +131,7 @@ class Answer(NamedTuple):
 
     @property
     def _fingerprint(self) -> str:
-        """Return the name of everything but the request that the odds depend on."""
+        """The name of everything but the request that the odds depend on."""
         candidates, view = self.message.candidates, self.view
         among = "all" if len(candidates) == len(view.records) else _digest_of_set(candidates)
         instant = f"/{self.ts_us}" if "view.now" in self.policy.reads else ""

@@ -119,12 +119,12 @@ class Recorder:
 
     @property
     def pending(self) -> int:
-        """Return how many rows wait."""
+        """How many rows wait."""
         return sum(map(len, self._pending.values()))
 
     @property
     def refusal(self) -> str | None:
-        """Return why no lookups can be stored now; None if they can."""
+        """Why no lookups can be stored now; None if they can."""
         if self.failure is None and self.pending >= self.max_pending:
             return f"serving.max_pending_rows: {self.pending} rows wait to be written to {self.folder}"
         return self.failure

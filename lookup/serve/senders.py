@@ -49,7 +49,7 @@ class Senders:
 
     @property
     def lost(self) -> Mapping[str, int]:
-        """Return the lookups lost by each broker."""
+        """The lookups lost by each broker."""
         return {broker: lost for broker, (lost, _) in self._known.items()}
 
     def note(self, mark: Mark) -> None:

@@ -59,7 +59,7 @@ class _Configured:
 
     @property
     def section(self) -> ServingSection:
-        """Return the rules of the server."""
+        """The rules of the server."""
         return self.settings.serving
 
 

@@ -66,7 +66,7 @@ class Verified:
 
     @property
     def share(self) -> float:
-        """Return the share of decisions that are the same, in [0, 1]."""
+        """The share of decisions that are the same, in [0, 1]."""
         return self.agree / self.decisions if self.decisions else 1.0
 
     def add(self, other: Verified) -> None:

@@ -108,12 +108,12 @@ class Watchers:
 
     @property
     def namespaces(self) -> Sequence[str]:
-        """Return the namespaces that are watched, sorted."""
+        """The namespaces that are watched, sorted."""
         return sorted({query.namespace for query in self._groups})
 
     @property
     def count(self) -> int:
-        """Return the number of connections."""
+        """The number of connections."""
         return sum(group.n_members for group in self._groups.values())
 
     def close(self) -> None:

@@ -70,7 +70,7 @@ class WholeFile(Strict):
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Return the source of every value that is no default, by key path: a file, a variable or a flag."""
+        """The source of every value that is no default, by key path: a file, a variable or a flag."""
         return self._sources
 
     def note_sources(self, sources: Mapping[str, str]) -> Self:

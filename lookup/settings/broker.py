@@ -75,7 +75,7 @@ class BrokerProfile(Strict):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return what a `broker.conf` has that is read otherwise than its author may think, a sentence each."""
+        """What a `broker.conf` has that is read otherwise than its author may think, a sentence each."""
         return self._warnings
 
     def note_warnings(self, sentences: tuple[str, ...]) -> Self:
@@ -85,7 +85,7 @@ class BrokerProfile(Strict):
 
     @property
     def slips(self) -> Mapping[str, str]:
-        """Return the unknown keys in `load_balancer` that were probably misspelt, and what was meant."""
+        """The unknown keys in `load_balancer` that were probably misspelt, and what was meant."""
         meant = {key: near_miss(key) for key in self.load_balancer}
         return {key: known for key, known in meant.items() if known is not None}
 
@@ -147,17 +147,17 @@ class BrokerEntry(Strict):
 
     @property
     def prefix(self) -> str:
-        """Return the prefix of the broker's lookup properties."""
+        """The prefix of the broker's lookup properties."""
         return self.profile.lookup_property_prefix if self.profile else "lookup."
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Return the numbers of the template's brokers, (0,) for a single broker."""
+        """The numbers of the template's brokers, (0,) for a single broker."""
         return (0,) if self.count is None else tuple(range(self.first, self.first + self.count))
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Return the ids of the entry's brokers, in order of their numbers."""
+        """The ids of the entry's brokers, in order of their numbers."""
         pattern = self.id or _id_of(self.profile)
         return (pattern,) if self.count is None else tuple(numbered(pattern, n) for n in self.numbers)
 

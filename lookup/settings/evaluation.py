@@ -138,7 +138,7 @@ class EvaluationSection(Strict):
 
     @property
     def drawn(self) -> tuple[int, ...]:
-        """Return the seeds; where the log is not known yet, numbers from 1 on in place of those to be drawn."""
+        """The seeds; where the log is not known yet, numbers from 1 on in place of those to be drawn."""
         return self.seeds if isinstance(self.seeds, tuple) else tuple(range(1, self.seeds + 1))
 
 

@@ -150,12 +150,12 @@ class PolicySpec(Strict):
 
     @property
     def release(self) -> str:
-        """Return the release whose defaults count."""
+        """The release whose defaults count."""
         return self.pulsar or (DEFAULT_RELEASE if self._release is None else self._release[0])
 
     @property
     def release_note(self) -> str | None:
-        """Return the release and why it counts, if the settings do not name it; None without a `broker.conf`."""
+        """The release and why it counts, if the settings do not name it; None without a `broker.conf`."""
         if self._release is None or not self._release[1]:
             return None
         release, why = self._release
@@ -163,22 +163,22 @@ class PolicySpec(Strict):
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Return why no broker of the release would run with the `broker.conf`; the policy cannot be built."""
+        """Why no broker of the release would run with the `broker.conf`; the policy cannot be built."""
         return self._refusals
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return what Pulsar would only log about the `broker.conf` the policy was read from."""
+        """What Pulsar would only log about the `broker.conf` the policy was read from."""
         return self._warnings
 
     @property
     def conf_file(self) -> str | None:
-        """Return the path of the `broker.conf` the policy was read from."""
+        """The path of the `broker.conf` the policy was read from."""
         return self._conf_file
 
     @property
     def conf_sources(self) -> Mapping[str, str]:
-        """Return for every key of `broker_conf` that came from a file its path, else the place it was written in."""
+        """For every key of `broker_conf` that came from a file its path, else the place it was written in."""
         own = f"policy {shown(self.name)} broker_conf"
         return {key: self._conf_sources.get(key, own) for key in self.broker_conf}
 

@@ -65,7 +65,7 @@ class ServingSection(Strict):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return a sentence for what is permitted and probably not meant."""
+        """A sentence for what is permitted and probably not meant."""
         if self.token_file is not None or self.bind == "localhost" or is_loopback(self.bind):
             return ()
         who = "anyone who reaches this machine can read and fill the record, and ask the policies"

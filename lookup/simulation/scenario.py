@@ -85,7 +85,7 @@ class BrokerGroup(Strict):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Return the ids of all."""
+        """The ids of all."""
         return tuple(numbered(self.id, number) for number in range(1, self.count + 1))
 
 
@@ -214,7 +214,7 @@ class Scenario(Strict):
 
     @property
     def broker_ids(self) -> tuple[str, ...]:
-        """Return the ids of all brokers that ever take part."""
+        """The ids of all brokers that ever take part."""
         return tuple(name for group in self.brokers for name in group.ids)
 
     @model_validator(mode="after")

@@ -58,18 +58,18 @@ class MinuteSample:
 
     @property
     def moves(self) -> int:
-        """Return how many bundles got another owner than before."""
+        """How many bundles got another owner than before."""
         return len(self.moved)
 
     @property
     def balance(self) -> float:
-        """Return the highest usage over the mean of the registered brokers; 1.0 is even, NaN if nothing is used."""
+        """The highest usage over the mean of the registered brokers; 1.0 is even, NaN if nothing is used."""
         mean = float(self.usage.mean()) if len(self.usage) else 0.0
         return self.usage_max / mean if mean else float("nan")
 
     @property
     def usage_max(self) -> float:
-        """Return the highest usage of a registered broker."""
+        """The highest usage of a registered broker."""
         return float(self.usage.max()) if len(self.usage) else float("nan")
 
 
@@ -122,7 +122,7 @@ class Trend:
 
     @property
     def figures(self) -> TrendFigures:
-        """Return the run in numbers."""
+        """The run in numbers."""
         samples, last = self.samples, self.samples[-self.window :]
         moved: _Indices = np.array([move for sample in samples for move in sample.moved], np.int64).reshape(-1, 2)
         # `np.mean` and not `nanmean`: a minute without figures must not hide among the others.
@@ -188,12 +188,12 @@ class AssertionResult:
 
     @property
     def wanted(self) -> str:
-        """Return the expectation in words: `moves not at most 3`."""
+        """The expectation in words: `moves not at most 3`."""
         return f"{self.assertion.figure} {'not ' * self.is_unlike}{limits_text(self.assertion)}"
 
     @property
     def failure(self) -> str:
-        """Return a sentence with the value, the expectation and its reason."""
+        """A sentence with the value, the expectation and its reason."""
         reason = f", because {self.assertion.because}" if self.assertion.because else ""
         should = f"should {'not ' * self.is_unlike}be {limits_text(self.assertion)}"
         return f"policy {self.policy!r}: {self.assertion.figure} is {self.value:g} and {should}{reason}"

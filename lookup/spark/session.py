@@ -96,7 +96,7 @@ class Java:
 
     @property
     def process(self) -> subprocess.Popen[bytes] | None:
-        """Return its process, None if another process has started it."""
+        """Its process, None if another process has started it."""
         started: subprocess.Popen[bytes] | None = getattr(self.gateway, "proc", None)
         return started
 

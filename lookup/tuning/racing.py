@@ -68,7 +68,7 @@ class Aims:
 
     @property
     def figures(self) -> tuple[Name, ...]:
-        """Return what candidates are compared by, each once."""
+        """What candidates are compared by, each once."""
         return tuple(dict.fromkeys([*self.objectives, *self.prices]))
 
     def raised(self, name: Name, standing: Standing) -> float:
@@ -77,12 +77,12 @@ class Aims:
 
     @property
     def judged(self) -> tuple[Name, ...]:
-        """Return what is told apart for a recommendation, each once: every further figure makes that harder."""
+        """What is told apart for a recommendation, each once: every further figure makes that harder."""
         return tuple(dict.fromkeys([*self.figures, *self.limits]))
 
     @property
     def shown(self) -> tuple[Name, ...]:
-        """Return what is looked at, each once."""
+        """What is looked at, each once."""
         return tuple(dict.fromkeys([*self.judged, ANSWERED, MOVES]))
 
 

@@ -56,7 +56,7 @@ class Batch:
 
     @property
     def replays(self) -> int:
-        """Return how often a policy is replayed, the incumbent among them."""
+        """How often a policy is replayed, the incumbent among them."""
         return (len(self.candidates) + 1) * self.replicates
 
 

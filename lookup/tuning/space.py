@@ -89,7 +89,7 @@ class Point:
 
     @property
     def identity(self) -> str:
-        """Return what is the same for points that make the same policy."""
+        """What is the same for points that make the same policy."""
         return f"{self.space} {sorted(self.changes.items(), key=lambda change: change[0])!r}"
 
     def without(self, *keys: str) -> Point:
@@ -111,7 +111,7 @@ class Space:
 
     @property
     def of_bundles(self) -> tuple[str, ...]:
-        """Return the keys that give namespaces other bundles than the policy does."""
+        """The keys that give namespaces other bundles than the policy does."""
         varied = {axis.key for axis in self.axes}
         return tuple(
             key for key in _BUNDLES if key in varied or (key in self.fixed and self.fixed[key] != self.before(key))
@@ -119,7 +119,7 @@ class Space:
 
     @cached_property
     def size(self) -> float:
-        """Return how many combinations of values there are; infinite if a number is varied."""
+        """How many combinations of values there are; infinite if a number is varied."""
         return math.prod(len(axis.choices) or math.inf for axis in self.axes)
 
     def point(self, coordinates: Sequence[float]) -> Point:

@@ -123,7 +123,7 @@ class _Java:
 
     @property
     def memory_key(self) -> str:
-        """Return a key by the class: a shedder and a selector of one class are one instance, as in Pulsar."""
+        """A key by the class: a shedder and a selector of one class are one instance, as in Pulsar."""
         return f"{self.name} {self.class_}"
 
     @property

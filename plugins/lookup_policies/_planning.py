@@ -50,7 +50,7 @@ class Problem:
 
     @property
     def mean(self) -> float:
-        """Return the load / capacity of the cluster."""
+        """The load / capacity of the cluster."""
         return float(self.weights.sum() / self.capacities.sum())
 
     def pin(self, rows: Sequence[int]) -> None:

@@ -46,7 +46,7 @@ class BestFit:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return the bundle, the load and the memory; with `near` what clients send too."""
+        """The bundle, the load and the memory; with `near` what clients send too."""
         nearness = {f"properties.{self.near}", "view.load.origins"} if self.near is not None else set[str]()
         return frozenset({"bundle", "view.load", "view.now", "view.memory", *nearness})
 

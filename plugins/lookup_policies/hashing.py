@@ -82,7 +82,7 @@ class Rendezvous:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return the field that is hashed, the bundle, which stands in for it, and the salt."""
+        """The field that is hashed, the bundle, which stands in for it, and the salt."""
         return frozenset({"bundle", self.key, "view.salt"})
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:

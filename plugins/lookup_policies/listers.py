@@ -88,7 +88,7 @@ class TenantScope(Lister):
 
     @property
     def interests(self) -> frozenset[EventKind]:
-        """Return the child's, and changes of properties."""
+        """The child's, and changes of properties."""
         return frozenset(self.child.interests) | {"properties"}
 
     def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:

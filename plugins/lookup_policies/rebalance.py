@@ -87,7 +87,7 @@ class Rebalance:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return the load, with its origins if they matter, owners and the time."""
+        """The load, with its origins if they matter, owners and the time."""
         origins = frozenset[str]() if self.near is None else frozenset({"view.load.origins"})
         return origins | {"view.load", "view.now", "view.ownership"}
 

@@ -148,7 +148,7 @@ class PowerOfTwo:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return the part of the view that the ranks come from."""
+        """The part of the view that the ranks come from."""
         return _READS[self.by]
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:

@@ -52,7 +52,7 @@ class PropertyMatch:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return the client properties that are compared."""
+        """The client properties that are compared."""
         return frozenset(f"properties.{key}" for key in self.keys or (self.key,))
 
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> FloatArray:
@@ -103,7 +103,7 @@ class TopologyDistance:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return the client properties that make its location."""
+        """The client properties that make its location."""
         return frozenset(f"properties.{key}" for key in (self.region_key, self.zone_key, self.rack_key))
 
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> FloatArray:

@@ -63,17 +63,17 @@ class Wrapper:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return what any of the selectors inside reads."""
+        """What any of the selectors inside reads."""
         return frozenset[str]().union(*map(reads_of, self.inside_of()))
 
     @property
     def order_sensitive(self) -> bool:
-        """Return whether one of the selectors inside is."""
+        """Whether one of the selectors inside is."""
         return any(getattr(selector, "order_sensitive", False) for selector in self.inside_of())
 
     @property
     def remember(self) -> Callable[..., None]:
-        """Return a function that calls `remember` of the selectors that hear of a request, if they have it.
+        """A function that calls `remember` of the selectors that hear of a request, if they have it.
 
         Raises:
             AttributeError: if no selector inside has it, so that the wrapper is not taken for one with memory.
@@ -82,7 +82,7 @@ class Wrapper:
 
     @property
     def observe(self) -> Callable[..., None]:
-        """Return a function that calls `observe` likewise; raises `AttributeError` likewise."""
+        """A function that calls `observe` likewise; raises `AttributeError` likewise."""
         return self._each("observe")
 
     def _each(self, method: str) -> Callable[..., None]:
@@ -191,12 +191,12 @@ class ByNamespace(Wrapper):
 
     @property
     def memory_key(self) -> str:
-        """Return the child's: it may share its memory with a shedder."""
+        """The child's: it may share its memory with a shedder."""
         return str(getattr(self.child, "memory_key", self.child.name))
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return the namespace, and what either selector reads."""
+        """The namespace, and what either selector reads."""
         return super().reads | {"namespace"}
 
     def inside_of(self) -> tuple[Selector, ...]:
@@ -249,7 +249,7 @@ class ZoneSpill(Wrapper):
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return the client's zone, the demand, and what the child reads."""
+        """The client's zone, the demand, and what the child reads."""
         return super().reads | {f"properties.{self.key}", "view.load"}
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:

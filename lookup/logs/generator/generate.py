@@ -198,7 +198,7 @@ class ClusterLog:
 
     @property
     def dictionaries(self) -> dict[str, tuple[str, ...]]:
-        """Return the values behind the codes of the dictionary columns."""
+        """The values behind the codes of the dictionary columns."""
         brokers = tuple(site.id for site in self._sites)
         return {
             "topic": self._topics.names,
@@ -212,7 +212,7 @@ class ClusterLog:
 
     @property
     def reconnects(self) -> int:
-        """Return how many lookups so far came from clients that had lost their broker."""
+        """How many lookups so far came from clients that had lost their broker."""
         return self._traffic.reconnects
 
     def rows(self, table: str) -> Iterator[dict[str, object]]:

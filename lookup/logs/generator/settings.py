@@ -94,13 +94,13 @@ class GenerateSettings:
 
     @property
     def start_us(self) -> int:
-        """Return the start of the log, µs since the Unix epoch."""
+        """The start of the log, µs since the Unix epoch."""
         zoned = self.start if self.start.tzinfo else self.start.replace(tzinfo=UTC)
         return to_us(zoned)
 
     @property
     def end_us(self) -> int:
-        """Return the end of the log, µs since the Unix epoch; the last lookup comes before it."""
+        """The end of the log, µs since the Unix epoch; the last lookup comes before it."""
         return self.start_us + round(self.hours * 3_600_000_000)
 
     def _contradictions(self) -> Iterator[Sentence]:

@@ -112,12 +112,12 @@ class DelimitedReader:
 
     @property
     def reads_objects(self) -> bool:
-        """Return whether lines are objects of JSON."""
+        """Whether lines are objects of JSON."""
         return self.format == "json"
 
     @property
     def has_header(self) -> bool:
-        """Return whether the first line that is no comment names the columns, and is no record."""
+        """Whether the first line that is no comment names the columns, and is no record."""
         return self.header and not self.pattern and self.format != "json"
 
     def problem_of(self, lines: Iterator[tuple[int, str]]) -> str | None:

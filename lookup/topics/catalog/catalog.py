@@ -85,13 +85,13 @@ class Catalog:
 
     @property
     def revision(self) -> int:
-        """Return the revision of the last event, which is the number of events so far."""
+        """The revision of the last event, which is the number of events so far."""
         with self._state.asking():
             return self._state.revision
 
     @property
     def identity(self) -> str:
-        """Return what tells this catalog from one that was made anew in its place; empty: its file is older."""
+        """What tells this catalog from one that was made anew in its place; empty: its file is older."""
         return self._storage.identity
 
     def reading(self) -> AbstractContextManager[None]:

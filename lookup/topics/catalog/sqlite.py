@@ -88,7 +88,7 @@ class SqliteStorage:
 
     @property
     def revision(self) -> int:
-        """Return the revision of the last event that any process has kept."""
+        """The revision of the last event that any process has kept."""
         return int(self._ask("SELECT coalesce(max(revision), 0) FROM events").fetchone()[0])
 
     def namespaces(self) -> Iterable[str]:
@@ -136,7 +136,7 @@ class SqliteStorage:
 
     @property
     def is_writing(self) -> bool:
-        """Return whether a transaction is under way."""
+        """Whether a transaction is under way."""
         return self._writer.in_transaction
 
     def begin(self) -> None:

@@ -139,7 +139,7 @@ class CatalogState:
 
     @property
     def is_writing(self) -> bool:
-        """Return whether this thread is in a transaction."""
+        """Whether this thread is in a transaction."""
         return self._writing == get_ident() and self._storage.is_writing
 
     @contextmanager

@@ -114,12 +114,12 @@ class TopicList(Sequence[str]):
 
     @cached_property
     def topics_hash(self) -> str:
-        """Return the hash of the list, as `topics_hash` does."""
+        """The hash of the list, as `topics_hash` does."""
         return topics_hash(self.names)
 
     @cached_property
     def json(self) -> str:
-        """Return the names as a JSON list, made once: it takes several times the room of the list."""
+        """The names as a JSON list, made once: it takes several times the room of the list."""
         # By parts, since Python cannot change threads within the encoding of one.
         parts = (self[start : start + _PART] for start in range(0, len(self), _PART))
         return f"[{', '.join(json.dumps(part, ensure_ascii=False)[1:-1] for part in parts)}]"
