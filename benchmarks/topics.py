@@ -127,7 +127,7 @@ def _print_growth(n_topics: int, batch: int) -> None:
     before = _resident()
     catalog = filled_catalog(n_topics, batch=batch)
     catalog.topics(_NAMESPACE)
-    catalog.selected(_NAMESPACE, parse(QUERIES["one label"](0)))
+    catalog.select(_NAMESPACE, parse(QUERIES["one label"](0)))
     gc.collect()
     # Not of `getrusage`, whose peak begins with that of the process that started this one.
     status = Path("/proc/self/status").read_text(encoding="ascii")
@@ -176,12 +176,12 @@ def _compare(sides: tuple[Catalog, _Plain], text: Callable[[int], str], n_querie
     catalog, plain = sides
     selectors = [parse(text(number)) for number in range(n_queries)]
     for selector in selectors[:n_scans]:
-        if list(catalog.selected(_NAMESPACE, selector)) != _scan(plain, selector):
+        if list(catalog.select(_NAMESPACE, selector)) != _scan(plain, selector):
             raise AssertionError(f"index and scan differ for {text(0)}")
-    times = [_ms(catalog.selected, _NAMESPACE, selector) for selector in selectors]
+    times = [_ms(catalog.select, _NAMESPACE, selector) for selector in selectors]
     scans = [_ms(_scan, plain, selector) for selector in selectors[:n_scans]]
     half, most = np.percentile(times, [50, 99])
-    found = catalog.selected(_NAMESPACE, selectors[0])
+    found = catalog.select(_NAMESPACE, selectors[0])
     return Query(len(found), float(half), float(most), float(np.median(scans)))
 
 

@@ -29,12 +29,12 @@ from lookup.commands.failures import (
     ENDING,
     handled_by,
     is_interruption,
+    remaining_files,
     sentences_of_spark,
     sentences_of_system,
-    what_is_left,
 )
-from lookup.commands.options import Command, Parser, add_volume, parsed
-from lookup.commands.streams import detail, prints_apart, say, volume
+from lookup.commands.options import Command, Parser, add_volume, parse_command
+from lookup.commands.streams import detail, redirect_prints, say, volume
 from lookup.errors import PulsarLookupError, SettingsError
 
 __all__ = ["HEADINGS", "SUMMARIES", "commands", "main", "root_parser"]
@@ -120,11 +120,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         import_module("argcomplete").autocomplete(parser)
     try:
         with handled_by(signal.default_int_handler, ending):
-            arguments = _parsed(parser, words)
+            arguments = _parse_command(parser, words)
             if arguments is None:
                 return 0
             parser, is_verbose = arguments.parser, arguments.verbose
-            with prints_apart(), volume(quiet=arguments.quiet, verbose=is_verbose):
+            with redirect_prints(), volume(quiet=arguments.quiet, verbose=is_verbose):
                 began = time.monotonic()
                 versions = f"pulsar-lookup {version('pulsar-lookup')}, Python {platform.python_version()}"
                 detail(f"{versions}: {shlex.join(arguments.argv)}")
@@ -136,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Our own code does not exit, so that a plug-in has: by itself it would say nothing, or that all went well.
     except (KeyboardInterrupt, SystemExit, Exception) as error:
         if is_interruption(error):
-            say(f"interrupted; {what_is_left(error) or 'nothing was written'}")
+            say(f"interrupted; {remaining_files(error) or 'nothing was written'}")
             return _INTERRUPTED
         if isinstance(error, BrokenPipeError):
             # The reader of our output has seen enough. The rest is still in the buffer, and Python would complain of it
@@ -166,10 +166,10 @@ def _sentences_of(error: BaseException) -> Sequence[str] | None:
     return sentences_of_spark(error) or sentences_of_system(error) or None
 
 
-def _parsed(root: Parser, argv: Sequence[str]) -> argparse.Namespace | None:
+def _parse_command(root: Parser, argv: Sequence[str]) -> argparse.Namespace | None:
     """Parse the command line; return None if it asks for a help text or the version, which are then printed."""
     try:
-        arguments = parsed(root, argv)
+        arguments = parse_command(root, argv)
     except SystemExit:  # argparse exits once it has printed --help or --version
         return None
     if not hasattr(arguments, "run"):

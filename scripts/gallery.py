@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 
-from lookup.commands.plugins import WITHOUT_READS, described
+from lookup.commands.plugins import WITHOUT_READS, describe_class
 from lookup.engine.build import child_kinds, hints_of, parameters_of
 from lookup.engine.plugins import load_plugins
 from lookup.hooks import Unit
@@ -46,7 +46,7 @@ def _table(kind: str, classes: Mapping[str, type[Any]]) -> Iterator[str]:
     yield "| name | what it does | parameters |" + (" reads |" if has_reads else "")
     yield "|---|---|---|" + ("---|" if has_reads else "")
     for name, registered in classes.items():
-        entry = described(kind, name, registered, {})
+        entry = describe_class(kind, name, registered, {})
         ranges = {key: f", {may_be}" for key, may_be in _ranges(registered).items()}
         parameters = "<br>".join(
             _cell(f"`{parameter}`{ranges.get(parameter.partition(' = ')[0], '')}") for parameter in entry["parameters"]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from lookup.cli import root_parser
-from lookup.commands.options import parsed
+from lookup.commands.options import parse_command
 from lookup.settings import load_evaluation
 
 ROOT = Path(__file__).parent.parent
@@ -170,7 +170,7 @@ def test_the_demo_of_the_image_names_commands_and_settings_there_are() -> None:
     assert (shell, flags) == ("sh", "-ec")
     generate, evaluate = (command.partition("lookup ")[2].split() for command in demo.split("; "))
 
-    assert parsed(root_parser(), generate).output == "sample"
-    arguments = parsed(root_parser(), evaluate)
+    assert parse_command(root_parser(), generate).output == "sample"
+    arguments = parse_command(root_parser(), evaluate)
     settings = load_evaluation(arguments.config, dict(pair.split("=") for pair in arguments.set), {})
     assert settings.inputs.lookups == str(Path("sample/lookups").resolve())

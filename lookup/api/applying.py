@@ -113,7 +113,7 @@ def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, 
             journal = read_journal(path) if path.exists() else Journal(path)
         watch = OwnerWatch(plan.cluster, stack.enter_context(how.read(endpoints, plan.cluster)))
         watch.settle(_OWNERS_S)
-        registered = _registered(rest, plan.cluster)
+        registered = _list_registered(rest, plan.cluster)
         if yes and journal.is_new:
             journal.begin(plan)
         journal.plan = plan
@@ -125,7 +125,9 @@ def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, 
         earlier = sum(entry["event"] in ("elsewhere", "skipped") for entry in ended)
         if not yes:
             reasons = [(move, obstacle(move, watch, registered)) for move in moves]
-            outcomes = [move.ended("moved" if reason is None else "skipped", reason or "") for move, reason in reasons]
+            outcomes = [
+                move.end_with("moved" if reason is None else "skipped", reason or "") for move, reason in reasons
+            ]
             checks = ("the bundle has the owner of the plan, since then", *map(str, guards))
             return Applied(
                 plan.cluster, str(path), outcomes, len(moves), earlier, stopped_by(guards), is_dry=True, checks=checks
@@ -135,7 +137,7 @@ def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, 
         return replace(Mover(rest, watch, guards, journal, how.pace, how.stop, how.say).run(moves), earlier=earlier)
 
 
-def _registered(rest: AdminRest, cluster: str) -> list[str]:
+def _list_registered(rest: AdminRest, cluster: str) -> list[str]:
     try:
         return rest.brokers(cluster)
     except (OSError, ValueError) as error:

@@ -31,9 +31,9 @@ def policies_of(given: object) -> list[object] | None:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise _wrong("policies", given, "a list of names, paths and mappings")
     # Loaded if policies are given: a command's help needs no settings.
-    from lookup.settings.shipped import shipped
+    from lookup.settings.shipped import shipped_files
 
-    known = {one.name: str(one.path) for one in shipped().values() if one.kind == "policy"}
+    known = {one.name: str(one.path) for one in shipped_files().values() if one.kind == "policy"}
     policies = [os.fspath(one) if isinstance(one, os.PathLike) else one for one in given]
     for name in (one for one in policies if isinstance(one, str) and re.fullmatch(r"[\w-]*", one)):
         if name not in known:

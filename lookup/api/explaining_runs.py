@@ -37,12 +37,12 @@ from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import Workers
 from lookup.logs.sources import locate
 from lookup.model import Decision, LookupRequest, Unload
-from lookup.model.quoting import listed
+from lookup.model.quoting import join_names
 from lookup.model.time import time_text
 from lookup.replay.again import Again, replay_again
 from lookup.replay.records import RunName
 from lookup.replay.reports import report_paths
-from lookup.replay.tasks import built_here
+from lookup.replay.tasks import build_on_driver
 from lookup.replay.work import WorkDir
 from lookup.report.figures import Run, read_run, settings_of
 from lookup.report.manifest import fingerprint
@@ -155,7 +155,7 @@ def explain_owners(
         topic: a short name means one in public/default.
         policy: names of policies, or one of them; default: all.
     """
-    past = _opened(run)
+    past = _open_run(run)
     known = [entry["name"] for entry in past.manifest["settings"]["policies"]]
     names = dict.fromkeys(names_of("policy", policy) or known)
     replays = [name_of(past, cluster=cluster, policy=name, seed=seed) for name in names]
@@ -174,7 +174,7 @@ def explain_decision(
     Args:
         decision: its id, `CLUSTER/POLICY/SEED/NUMBER`.
     """
-    past = _opened(run, workers)
+    past = _open_run(run, workers)
     name, number = decision_of(past, decision)
     recorded: dict[str, Any] = recorded_table(past, name, "decisions").slice(number, 1).to_pylist()[0]
     again = _again(past, name, recorded["ts"])
@@ -227,7 +227,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
     Args:
         at_us: µs since the Unix epoch.
     """
-    past = _opened(run, workers)
+    past = _open_run(run, workers)
     chosen = _policy_with_shedder(past, names_of("policy", policy))
     name = name_of(past, cluster=cluster, policy=chosen, seed=seed)
     recorded = cycle_at(past, name, at_us)
@@ -261,7 +261,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
     )
 
 
-def _opened(run: str | os.PathLike[str], workers: Workers | None = None) -> Run:
+def _open_run(run: str | os.PathLike[str], workers: Workers | None = None) -> Run:
     check_workers(workers)
     return read_run(require_path("run", run))
 
@@ -273,7 +273,7 @@ def _policy_with_shedder(run: Run, named: Sequence[str]) -> str:
         return str(chosen[0])
     if not chosen:
         raise SettingsError("no policy of the run has a shedder, so there are no cycles")
-    raise SettingsError("which policy? give ", Argument("policy"), f" once; those with a shedder: {listed(known)}")
+    raise SettingsError("which policy? give ", Argument("policy"), f" once; those with a shedder: {join_names(known)}")
 
 
 @contextmanager
@@ -318,7 +318,7 @@ def _require_same_inputs(run: Run) -> EvaluationFile:
 
 def _again(run: Run, name: RunName, until_us: int) -> Again:
     settings = _require_same_inputs(run)
-    policy = next(policy for policy in built_here(settings) if policy.name == name.policy)
+    policy = next(policy for policy in build_on_driver(settings) if policy.name == name.policy)
     return Again(settings, name, policy, until_us)
 
 

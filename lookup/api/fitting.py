@@ -11,7 +11,7 @@ import pyarrow as pa
 from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED, TABLES, Column, canonical_json
 from lookup.model.documents import TableName
-from lookup.model.quoting import listed, shown
+from lookup.model.quoting import join_names, shown
 from lookup.model.time import FIRST_US, moment_at, parse_iso
 
 if TYPE_CHECKING:
@@ -53,12 +53,14 @@ def fit_frame(
     missing = [name for name in needed if name not in names]
     if missing:
         what = f"column {missing[0]} is" if len(missing) == 1 else f"columns {' and '.join(missing)} are"
-        raise InputError(f"{table}: {what} missing; it needs {listed(needed)}, and has {listed(names) or 'no column'}")
+        raise InputError(
+            f"{table}: {what} missing; it needs {join_names(needed)}, and has {join_names(names) or 'no column'}"
+        )
     for column in columns.values():
         # Objects and texts; a column that is there twice is refused by its writer.
         is_once = column.kind in _FITTED and names.count(column.name) == 1
         if is_once and frame[column.name].dtype.kind in "OU":
-            frame = frame.assign(**{column.name: _fitted(frame[column.name], column, table)})
+            frame = frame.assign(**{column.name: _fit_column(frame[column.name], column, table)})
     return frame.assign(**always)
 
 
@@ -108,7 +110,7 @@ def fit_spark(frame: DataFrame) -> DataFrame:
     return frame.selectExpr(*columns, *(f"{fit} as {name}" for name, fit in fits.items()))
 
 
-def _fitted(values: pd.Series[Any], column: Column, table: TableName) -> pd.Series[Any]:
+def _fit_column(values: pd.Series[Any], column: Column, table: TableName) -> pd.Series[Any]:
     try:
         pairs = zip(values, values.isna(), strict=True)
         # As objects: pandas would make floats of whole numbers with gaps.

@@ -11,7 +11,7 @@ from itertools import chain
 from lookup.api.given import Table, given_tables
 from lookup.api.selection import Selection
 from lookup.errors import Argument, SettingsError
-from lookup.model.quoting import listed
+from lookup.model.quoting import join_names
 from lookup.replay.inspecting import ClusterInspection, Inspection, inspect_log
 from lookup.replay.outcome import Finding
 
@@ -79,7 +79,7 @@ def _about_proxies(cluster: ClusterInspection) -> Iterator[Finding]:
         yield Finding(
             "proxies",
             f"{count / cluster.lookups:.1%} of the lookups of {cluster.cluster} come from "
-            f"{listed(name for name, _ in named)}: are there proxies? Then the log does not say where its clients are, "
-            "and rules and figures by client are about the proxies",
+            f"{join_names(name for name, _ in named)}: are there proxies? Then the log does not say where its clients "
+            "are, and rules and figures by client are about the proxies",
             count,
         )

@@ -129,7 +129,7 @@ class LogTrials:
         paths = [str(settings.inputs.lookups), *report_paths(settings).values()]
         check_reach(self.workers, paths, folder)
 
-    def tried(self, batch: Batch, number: int, search: Search, progress: Say) -> Shown:
+    def replay_batch(self, batch: Batch, number: int, search: Search, progress: Say) -> Shown:
         """Replay a batch over the days of the search."""
         # Bounds are those of the log, whoever is replayed: once is enough, with the fewest candidates.
         selection = self._selection(batch.candidates, number, search, replicates=batch.replicates)
@@ -144,7 +144,7 @@ class LogTrials:
         numbers = (one.number for one in batch.candidates)
         return shown_of(scored, numbers, aims, days=self.days(is_sealed=False), batch=batch)
 
-    def confirmed(self, finalists: Sequence[Candidate], search: Search, progress: Say, warn: Say) -> Shown:
+    def evaluate_finalists(self, finalists: Sequence[Candidate], search: Search, progress: Say, warn: Say) -> Shown:
         """Evaluate the finalists on the sealed days, into a folder of its own."""
         selection = self._selection(finalists, _DRAWS - 1, search, replicates=self.replicates, is_sealed=True)
         with draft(f"{self.folder}/{SEALED}", OUTPUTS, force=True) as target:

@@ -20,14 +20,14 @@ from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.sources import list_log
-from lookup.model.quoting import listed
+from lookup.model.quoting import join_names
 from lookup.moving.origins import with_lookups
 from lookup.moving.plan import PLAN, Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
-from lookup.moving.reading import Rows, read_now, recorded
+from lookup.moving.reading import Rows, read_now, read_record
 from lookup.moving.state import state_of
 from lookup.settings import PolicySpec, policy_warnings
-from lookup.settings.files import anchored, load_policies, namespaces_in, policies_in, read_text
+from lookup.settings.files import anchor_paths, load_policies, namespaces_in, policies_in, read_text
 from lookup.settings.releases import release_of_all
 from lookup.settings.shipped import shipped_path
 
@@ -80,7 +80,7 @@ class Source:
     def _rows(self, text: str | None, progress: Callable[[str], None]) -> Rows:
         if self.record is not None:
             progress(f"reading {self.record}")
-            return recorded(self.record, self.at_us, self.endpoints.cluster, text)
+            return read_record(self.record, self.at_us, self.endpoints.cluster, text)
         if self.at_us is not None:
             raise SettingsError(Argument("at"), " is an instant of a record; give ", Argument("record"), " as well")
         return read_now(self.endpoints, self.wait_s, text, progress=progress)
@@ -191,7 +191,7 @@ def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> P
     refuse_foreign(policies, "and a plan asks its policy about more than once; evaluate it with a log")
     with_shedder = [policy for policy in policies if policy.shedder is not None]
     if len(with_shedder) != 1:
-        names = listed(policy.name for policy in with_shedder or policies)
+        names = join_names(policy.name for policy in with_shedder or policies)
         what = f"policies {names} have shedders; name a file with one" if with_shedder else f"{names} has no shedder"
         right = "" if with_shedder else ", which plans the moves; shipped:rebalance has one"
         raise SettingsError(Argument("policy"), f": {what}{right}")
@@ -206,5 +206,5 @@ def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> P
 
 def _specs(given: str | os.PathLike[str] | Mapping[str, object]) -> Sequence[PolicySpec]:
     if isinstance(given, Mapping):
-        return policies_in(anchored(given, Path.cwd()), "policy")
+        return policies_in(anchor_paths(given, Path.cwd()), "policy")
     return load_policies(shipped_path(require_path("policy", given, or_mapping=True)))

@@ -18,7 +18,7 @@ from lookup.engine.units import idle_weights
 from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import quantity, shown
 from lookup.settings import policy_warnings
-from lookup.settings.files import anchored
+from lookup.settings.files import anchor_paths
 from lookup.settings.shipped import shipped_path
 from lookup.simulation import (
     AssertionResult,
@@ -132,7 +132,7 @@ def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]
     for name, given in named.items():
         text = require_path(name, given, or_mapping=True)
         if isinstance(given, Mapping):
-            content = checked_scenario(anchored(given, Path.cwd()), name)
+            content = checked_scenario(anchor_paths(given, Path.cwd()), name)
             files.append(ScenarioFile(Path(name), content))
             continue
         path = Path(shipped_path(text))

@@ -29,11 +29,11 @@ from lookup.model.documents import json_value
 from lookup.model.quoting import quantity
 from lookup.score.figures import FIGURES
 from lookup.settings.loader import load_tuning
-from lookup.settings.tuning import TuneFile, apart
+from lookup.settings.tuning import TuneFile, split_overrides
 from lookup.tuning import document as documents
 from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.trials import Shown
-from lookup.tuning.wording import reopened
+from lookup.tuning.wording import describe_reopened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,7 +136,7 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     require_path("settings", settings, or_mapping=True)
     require_mapping("overrides", overrides)
     check_workers(workers)
-    own, rest = apart(overrides or {})
+    own, rest = split_overrides(overrides or {})
     file = load_tuning(settings, own)
     tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
     with result_folder(output) as (folder, ties), given_tables(tables) as given:
@@ -237,11 +237,13 @@ class TuneRun:
                 f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried{left}"
             )
             replays += batch.replays
-            self.records[number] = _record(batch, number, self.trials.tried(batch, number, self.search, progress))
+            self.records[number] = _record(
+                batch, number, self.trials.replay_batch(batch, number, self.search, progress)
+            )
             self._keep()
             self._learn(self.records[number])
         finalists = self.search.finalists()
-        sealed = self._confirmed(finalists, progress, warn) if finalists else None
+        sealed = self._evaluate_finalists(finalists, progress, warn) if finalists else None
         # Last: a folder without `tune.json` holds a search that was stopped.
         found = Tuning(self.folder, self._document(finalists, sealed))
         _write(self.folder, _RESULT, found.document())
@@ -251,7 +253,7 @@ class TuneRun:
         rows = record["rows"]
         self.search.learn(
             documents.aims_of(record["aims"]),
-            {row["candidate"]: documents.standing(row["figures"], row["idle"]) for row in rows},
+            {row["candidate"]: documents.read_standing(row["figures"], row["idle"]) for row in rows},
             {row["candidate"]: row["beaten_by"] for row in rows if row["beaten_by"] is not None},
         )
 
@@ -272,15 +274,15 @@ class TuneRun:
         }
         _write(self.folder, _SEARCH, content)
 
-    def _confirmed(self, finalists: Sequence[Candidate], progress: Say, warn: Say) -> Shown:
+    def _evaluate_finalists(self, finalists: Sequence[Candidate], progress: Say, warn: Say) -> Shown:
         if self.trials.has_holdout and not self.has_opened:
             self.opened, self.has_opened = self.opened + 1, True
             self._keep()
         if self.opened > 1:
-            warn(reopened(self.opened))
+            warn(describe_reopened(self.opened))
         where = "the sealed days" if self.trials.has_holdout else "the same days with new seeds"
         progress(f"replaying {quantity(len(finalists), 'finalist')} and the incumbent on {where}")
-        return self.trials.confirmed(finalists, self.search, progress, warn)
+        return self.trials.evaluate_finalists(finalists, self.search, progress, warn)
 
     def _document(self, finalists: Sequence[Candidate], sealed: Shown | None) -> dict[str, Any]:
         search, aims, has_holdout = self.search, self.search.aims, self.trials.has_holdout
@@ -289,7 +291,7 @@ class TuneRun:
         batches = [self.records[number] for number in sorted(self.records)]
         candidates = [documents.entry(one, search) for one in search.candidates]
         judged = [documents.judged_entry(one, search, sealed) for one in finalists if sealed is not None]
-        recommended = documents.confirmed(judged) if has_holdout else []
+        recommended = documents.list_confirmed(judged) if has_holdout else []
         seen = f"were opened {quantity(self.opened, 'time')}" if self.opened > 1 else "the search has not seen"
         days = f"on days that {seen}" if has_holdout else None
         return {

@@ -213,7 +213,7 @@ class Observer:
         if self._recorded is not None:
             changes = follow(self._recorded, row)
         # The list of bundles may show a split before the topic is read: until it is recorded, its parent has an owner.
-        if row["event"] != "split" or self._cut(row) or changes:
+        if row["event"] != "split" or self._take_boundaries(row) or changes:
             self._add("state", "ownership", row)
 
     def _settle(self, ts_us: int) -> None:
@@ -233,7 +233,7 @@ class Observer:
 
     # Bundles.
 
-    def _cut(self, row: Mapping[str, Any]) -> bool:
+    def _take_boundaries(self, row: Mapping[str, Any]) -> bool:
         """Take over the boundaries of a split; return whether any is new."""
         namespace = row["bundle"].rpartition("/")[0]
         known = self._boundaries.get(namespace)

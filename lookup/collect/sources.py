@@ -264,7 +264,7 @@ class AdminRest:
             OSError: if no address answers, or one refuses.
             ValueError: if the answer of the last address is no JSON, or of another form.
         """
-        return self.fetch(f"{_API}{path}", lambda content: read(_parsed(content) if is_json else content))
+        return self.fetch(f"{_API}{path}", lambda content: read(_parse_json(content) if is_json else content))
 
     def fetch(self, path: str, read: Callable[[bytes], Result]) -> Result:
         """Return what is read from the answer to `GET /PATH`; errors as of `get`."""
@@ -337,12 +337,12 @@ class AdminRest:
 
     def isolation(self, cluster: str) -> dict[str, Any]:
         """Return the isolation policies of a cluster, by name as Pulsar writes them; errors as of `get`."""
-        return self._found(f"clusters/{quote(cluster)}/namespaceIsolationPolicies", _policies_of) or {}
+        return self._get_or_none(f"clusters/{quote(cluster)}/namespaceIsolationPolicies", _policies_of) or {}
 
     def anti_affinity_group(self, namespace: str) -> str | None:
         """Return the anti-affinity group of a namespace, None if it is in none; errors as of `get`."""
         # A word without quotation marks, or nothing.
-        return self._found(f"namespaces/{quote(namespace)}/antiAffinity", _group_of, is_json=False)
+        return self._get_or_none(f"namespaces/{quote(namespace)}/antiAffinity", _group_of, is_json=False)
 
     def topics(self, namespace: str) -> list[str] | None:
         """Return all topics of a namespace, as the brokers' own listing has them, None if there is no such namespace.
@@ -350,18 +350,18 @@ class AdminRest:
         Errors as of `get`.
         """
         # Unlike the lists below `persistent/` this one never goes through `pulsarResourcesExtendedClassName`.
-        return self._found(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true", _names_of)
+        return self._get_or_none(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true", _names_of)
 
-    def created(self, topic: str) -> datetime | None:
+    def creation_time(self, topic: str) -> datetime | None:
         """Return when a persistent topic was created, None if it is not there; errors as of `get`.
 
         Any broker reads it from the metadata, without loading the topic.
         """
         tenant, namespace, name = topic.partition("://")[2].split("/", 2)
         path = f"persistent/{quote(tenant)}/{quote(namespace)}/{quote(name, safe='')}/internal-info"
-        return self._found(path, _creation_of)
+        return self._get_or_none(path, _creation_of)
 
-    def _found(self, path: str, read: Callable[[Any], Result], *, is_json: bool = True) -> Result | None:
+    def _get_or_none(self, path: str, read: Callable[[Any], Result], *, is_json: bool = True) -> Result | None:
         try:
             return self.get(path, read, is_json=is_json)
         except urllib.error.HTTPError as error:
@@ -387,10 +387,10 @@ class AdminRest:
 
     def boundaries(self, namespace: str) -> tuple[int, ...] | None:
         """Return the boundaries of a namespace's bundles, None if there is no such namespace; errors as of `get`."""
-        return self._found(f"namespaces/{quote(namespace)}/bundles", _boundaries_of)
+        return self._get_or_none(f"namespaces/{quote(namespace)}/bundles", _boundaries_of)
 
 
-def _parsed(content: bytes) -> Any:
+def _parse_json(content: bytes) -> Any:
     try:
         return json.loads(content)
     # Brackets may be nested deeper than Python can follow.

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
-from lookup.model.quoting import listed, shown
+from lookup.model.quoting import join_names, shown
 from lookup.settings import BrokerEntry, EvaluationFile, load_manager_keys, policy_warnings
 
 __all__ = ["obstacles_of", "warnings_of"]
@@ -71,7 +71,7 @@ def _about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str
     keys = {key for _, profile in profiled for key in profile.load_balancer}
     for key in sorted(keys - set(load_manager_keys(settings))):
         values = sorted({str(p.load_balancer[key]) for _, p in profiled if key in p.load_balancer})
-        yield f"profiles disagree on {key} ({listed(values)}), so no parameter of a policy takes it from them"
+        yield f"profiles disagree on {key} ({join_names(values)}), so no parameter of a policy takes it from them"
 
 
 def _about_names(settings: EvaluationFile) -> Iterator[str]:

@@ -26,7 +26,7 @@ from lookup.settings.broker_conf import read_today
 from lookup.settings.loader import load_tuning
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import problems_of
-from lookup.settings.tuning import apart
+from lookup.settings.tuning import split_overrides
 
 __all__ = ["COMMAND"]
 
@@ -74,7 +74,7 @@ def _check_tuning(arguments: argparse.Namespace) -> int:
     require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.tuning.sought import check_figures, spaces_of
 
-    own, rest = apart(settings_flags(arguments))
+    own, rest = split_overrides(settings_flags(arguments))
     file = load_tuning(arguments.config, own)
     selection = select(file.tune.evaluation, rest, warn, source=COMMAND_LINE)
     require_shedding(file, selection.settings)
@@ -92,7 +92,7 @@ def _check_serving(arguments: argparse.Namespace) -> int:
     for sentence in settings.serving.warnings:
         warn(sentence)
     problems: list[str] = []
-    for check in (_served, _listed, lambda file: file.serving.token(), _recorded, _collected):
+    for check in (_check_policies, _check_lister, lambda file: file.serving.token(), _check_record, _check_credentials):
         try:
             check(settings)
         except (SettingsError, PluginError, InputError) as error:
@@ -106,25 +106,25 @@ def _check_serving(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _served(settings: ServingFile) -> None:
+def _check_policies(settings: ServingFile) -> None:
     from lookup.serve.policies import served_policies
 
     for sentence in served_policies(settings).warnings:
         warn(sentence)
 
 
-def _listed(settings: ServingFile) -> None:
+def _check_lister(settings: ServingFile) -> None:
     if settings.topics is not None:
         build_lister(load_plugins(settings.plugin_files), settings.topics.lister, "topics.lister")
 
 
-def _recorded(settings: ServingFile) -> None:
+def _check_record(settings: ServingFile) -> None:
     record = Path(settings.serving.record)
     if record.exists() and not (record.is_dir() and os.access(record, os.W_OK)):
         raise SettingsError(f"serving.record: {record} is not a folder that can be written to")
 
 
-def _collected(settings: ServingFile) -> None:
+def _check_credentials(settings: ServingFile) -> None:
     if settings.collect is not None:
         require_extra("serve", "kazoo", "pulsar", extra="collect")
         credentials_of(settings.collect, "collect")

@@ -34,7 +34,7 @@ from lookup.commands.options import (
 from lookup.commands.streams import data_console, note, plain, print_json, warn
 from lookup.engine.policy import Policy
 from lookup.errors import SettingsError
-from lookup.model.quoting import closest, listed
+from lookup.model.quoting import closest, join_names
 from lookup.model.time import time_text
 
 __all__ = ["COMMAND"]
@@ -137,7 +137,7 @@ def _unread(scene: Scene, policies: Sequence[Policy], properties: Mapping[str, s
     read = {name.partition(".")[2] for name in reads if name.startswith("properties.")}
     for key in sorted(properties.keys() - read):
         meant = closest(key, read - scene.request.properties.keys())
-        hint = f"; did you mean {meant}?" if meant else f"; they read {listed(sorted(read))}" if read else ""
+        hint = f"; did you mean {meant}?" if meant else f"; they read {join_names(sorted(read))}" if read else ""
         yield f"--property {key}: no policy here reads it{hint}"
 
 

@@ -61,7 +61,7 @@ def run_explained(arguments: argparse.Namespace) -> int:
         # The tables of a run are read here; what was not recorded is found by replaying the log.
         master = arguments.master if arguments.topic is None else NO_SPARK
         workers = stack.enter_context(workers_of(master, lambda: rows_of(rows), starting=report))
-        document, show = _explained(arguments, workers, report)
+        document, show = _answer_question(arguments, workers, report)
     if arguments.format == "json":
         print_json(document)
     else:
@@ -93,7 +93,7 @@ def _require_topic(run: Run, topic: str) -> None:
         raise SettingsError(Argument("topic"), f": the log has no topic {shown(str(name))}{hint}")
 
 
-def _explained(
+def _answer_question(
     arguments: argparse.Namespace, workers: Workers, report: Callable[[str], None]
 ) -> tuple[Any, Callable[[Console], None]]:
     """Return the answer to the question of the flags, as JSON has it, and what prints it."""
@@ -179,11 +179,11 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
         key: kept for key, kept in explained.memory.items() if isinstance(kept, Mapping) and brokers & kept.keys()
     }
     by_broker = {
-        _remembered(key, None)[0]: {broker: _remembered(key, value)[1] for broker, value in kept.items()}
+        _describe_memory(key, None)[0]: {broker: _describe_memory(key, value)[1] for broker, value in kept.items()}
         for key, kept in tables.items()
     }
     others = {key: kept for key, kept in explained.memory.items() if key not in tables and kept not in ({}, [])}
-    pairs |= dict(_remembered(key, kept) for key, kept in others.items())
+    pairs |= dict(_describe_memory(key, kept) for key, kept in others.items())
     _print_pairs(console, pairs)
     _print_seen(console, explained.seen, by_broker)
     for unload in report.accepted[:_SHOWN_UNLOADS]:
@@ -197,7 +197,7 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
     _print_agreement(console, explained.difference, "cycle")
 
 
-def _remembered(key: str, kept: object) -> tuple[str, str]:
+def _describe_memory(key: str, kept: object) -> tuple[str, str]:
     """Return the name and the text of what a shedder remembers: instants, in µs, as times; of many things how many."""
     name = key.removesuffix("_us")
     if isinstance(kept, Mapping | list) and len(kept) > _SHOWN_MEMORIES:

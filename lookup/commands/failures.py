@@ -15,8 +15,13 @@ from contextlib import contextmanager
 from types import FrameType
 
 __all__ = [
-    "ENDING", "handled_by", "interrupted_later", "is_interruption", "sentences_of_spark", "sentences_of_system",
-    "what_is_left",
+    "ENDING",
+    "handled_by",
+    "interrupted_later",
+    "is_interruption",
+    "remaining_files",
+    "sentences_of_spark",
+    "sentences_of_system",
 ]  # fmt: skip
 
 #: Signals that end a run as Ctrl-C does: of `kill`, and of a terminal that is closed (which Windows does not know).
@@ -85,7 +90,7 @@ def is_interruption(error: BaseException) -> bool:
     return any(isinstance(link, KeyboardInterrupt) or _CANCELLED in str(link) for link in _chain(error))
 
 
-def what_is_left(error: BaseException) -> str | None:
+def remaining_files(error: BaseException) -> str | None:
     """Return what an interrupted command leaves behind, as a clause; None if it is nothing."""
     return next((str(link) for link in _chain(error) if isinstance(link, KeyboardInterrupt) and link.args), None)
 

@@ -24,7 +24,7 @@ from lookup.model.time import is_in_calendar, to_us
 
 __all__ = [
     "Command", "Parser", "add_config", "add_format", "add_master", "add_output",
-    "add_plugin_files", "add_set", "add_volume", "cluster", "duration", "moment", "number", "pairs", "parsed",
+    "add_plugin_files", "add_set", "add_volume", "cluster", "duration", "moment", "number", "pairs", "parse_command",
     "ratio", "require_extra", "settings_flags", "settings_path", "whole",
 ]  # fmt: skip
 
@@ -110,16 +110,16 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the help, in which what must be given stands without brackets."""
-        with self._marked():
+        with self._mark_required():
             return super().format_help()
 
     def format_usage(self) -> str:
         """Return the usage, in which what must be given stands without brackets."""
-        with self._marked():
+        with self._mark_required():
             return super().format_usage()
 
     @contextmanager
-    def _marked(self) -> Iterator[None]:
+    def _mark_required(self) -> Iterator[None]:
         """Let argparse take for required what must be given and nothing replaces, while it writes about it."""
         needed = [action for action in self._actions if action.dest in self.needed and action.dest not in self.instead]
         before = [(action, action.required, action.nargs) for action in needed]
@@ -164,7 +164,7 @@ class Parser(argparse.ArgumentParser):
             self.error(f"{what} {value!r}; {suggestion(str(value), map(str, action.choices))}")
 
 
-def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
+def parse_command(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line."""
     arguments, rest = parser.parse_known_args(argv)
     reached: Parser = getattr(arguments, "parser", parser)

@@ -83,13 +83,13 @@ def package_files(name: str, registry: Registry) -> dict[str, str]:
         "NEXT": f"{major + 1}" if major else f"0.{minor + 1}",
     }
 
-    def named(text: str) -> str:
+    def fill_names(text: str) -> str:
         return re.sub("|".join(names), lambda stand_in: names[stand_in[0]], text)
 
     files = {}
     for template in sorted(_TEMPLATES.rglob("*.tmpl")):
         path = re.sub(r"(^|/)dot-", r"\1.", template.relative_to(_TEMPLATES).with_suffix("").as_posix())
-        files[named(path)] = named(template.read_text(encoding="utf-8"))
+        files[fill_names(path)] = fill_names(template.read_text(encoding="utf-8"))
     return files
 
 

@@ -16,9 +16,9 @@ from lookup.commands.streams import data_console, plain_table, print_json
 from lookup.engine.build import parameters_of, part_table
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.hooks import ENTRY_POINT_GROUP, reads_of
-from lookup.hooks.raised import guarded
+from lookup.hooks.raised import guard_call
 
-__all__ = ["COMMAND", "WITHOUT_READS", "described"]
+__all__ = ["COMMAND", "WITHOUT_READS", "describe_class"]
 
 #: Kinds of classes that are no parts of policies and so declare no reads.
 WITHOUT_READS = frozenset({"listers", "log_readers", "metrics"})
@@ -36,7 +36,7 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.parser.error(f"there is no kind {arguments.kind!r}; known: {', '.join(registry.classes)}")
     sources = _sources(registry)
     entries = [
-        described(kind, name, registered, sources)
+        describe_class(kind, name, registered, sources)
         for kind, classes in registry.classes.items()
         if arguments.kind in (None, kind)
         for name, registered in classes.items()
@@ -65,7 +65,7 @@ def _print_tables(entries: Sequence[Mapping[str, Any]]) -> None:
         plain_table(console, ("name", "origin", "parameters", "reads", "what it does"), rows)
 
 
-def described(
+def describe_class(
     kind: str, name: str, registered: type[Any], sources: Mapping[str, tuple[str, str | None]]
 ) -> dict[str, Any]:
     """Describe a registered class; a parameter that must be given is a bare key.
@@ -89,7 +89,7 @@ def described(
         parameters = tuple(
             f"{key} = {'unset' if value is None else json.dumps(value, default=str)}" for key, value in values.items()
         )
-        with guarded(f"{registered.__module__}.{registered.__qualname__} cannot say what it reads: "):
+        with guard_call(f"{registered.__module__}.{registered.__qualname__} cannot say what it reads: "):
             reads = () if kind in WITHOUT_READS else tuple(sorted(reads_of(instance)))
     # Of the plug-in whose module is nearest to that of the class, which may be a sister module of its package.
     module = registered.__module__

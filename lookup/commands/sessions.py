@@ -57,7 +57,7 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
     try:
         # A JVM that is still starting would be left behind.
         with interrupted_later():
-            session = _started(master)
+            session = _start_session(master)
     except KeyboardInterrupt:
         if session is not None:
             session.stop()
@@ -98,7 +98,7 @@ def _stopped_at_the_end(session: SparkSession) -> Iterator[None]:
         raise PulsarLookupError(f"Spark's Java process ended too early, with {how}; out of memory?") from error
 
 
-def _started(master: str | None) -> SparkSession:
+def _start_session(master: str | None) -> SparkSession:
     if master is not None and not is_local(master) and not _MASTER.fullmatch(master):
         right = "local[*], local[4], none (this process), sc://host, spark://host:7077, yarn or k8s://https://host:443"
         raise SettingsError(f"--master: {master!r} is not a master that Spark knows; write {right}")

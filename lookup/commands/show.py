@@ -31,7 +31,7 @@ from lookup.settings import (
 from lookup.settings.base import WholeFile
 from lookup.settings.loader import load_tuning
 from lookup.settings.problems import key_path
-from lookup.settings.shipped import shipped, shipped_path
+from lookup.settings.shipped import shipped_files, shipped_path
 
 __all__ = ["COMMANDS", "Comment", "to_toml"]
 
@@ -163,7 +163,7 @@ def _is_tables(value: object) -> bool:
 
 
 def _run_list(arguments: argparse.Namespace) -> int:
-    entries = sorted(shipped().values(), key=lambda entry: (entry.kind, entry.name))
+    entries = sorted(shipped_files().values(), key=lambda entry: (entry.kind, entry.name))
     if arguments.format == "json":
         print_json([{**asdict(entry), "name": f"shipped:{entry.name}", "path": str(entry.path)} for entry in entries])
         return 0

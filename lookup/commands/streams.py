@@ -21,8 +21,20 @@ from rich.text import Text
 from lookup.model.quoting import json_text, printed_line, quantity
 
 __all__ = [
-    "DataConsole", "Stages", "data_console", "detail", "note", "plain", "plain_table", "print_json",
-    "prints_apart", "progress", "say", "stdout", "volume", "warn",
+    "DataConsole",
+    "Stages",
+    "data_console",
+    "detail",
+    "note",
+    "plain",
+    "plain_table",
+    "print_json",
+    "progress",
+    "redirect_prints",
+    "say",
+    "stdout",
+    "volume",
+    "warn",
 ]  # fmt: skip
 
 #: Columns of files and pipes, which have no width and must not wrap.
@@ -38,7 +50,7 @@ _DATA: ContextVar[TextIO | None] = ContextVar("data", default=None)
 
 
 @contextmanager
-def prints_apart() -> Iterator[None]:
+def redirect_prints() -> Iterator[None]:
     """Send prints to stderr, so that those of a plug-in do not spoil data for a program."""
     before = _DATA.set(stdout())
     try:
@@ -217,12 +229,12 @@ def progress(start: str) -> Iterator[Stages]:
 
     stages.writes_lines, spinner = False, Spinner("dots")
 
-    def drawn() -> Table:
+    def draw() -> Table:
         """Draw the stage as it is now."""
         table, share = Table.grid(padding=(0, 1)), stages.share()
         bar = [] if share is None else [ProgressBar(1.0, share, width=_BAR_WIDTH)]
         table.add_row(spinner, *bar, Text(stages.text()))
         return table
 
-    with Live(get_renderable=drawn, console=console, transient=True, refresh_per_second=8):
+    with Live(get_renderable=draw, console=console, transient=True, refresh_per_second=8):
         yield stages

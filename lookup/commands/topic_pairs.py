@@ -9,7 +9,7 @@ import argparse
 
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import note, print_json, stdout
-from lookup.commands.topics import add_catalog, applied, pairs_of, topic
+from lookup.commands.topics import add_catalog, apply_operation, pairs_of, topic
 from lookup.topics.catalog.operations import LABELS, PROPERTIES, GetPairs, RemovePairs, SetPairs
 from lookup.topics.catalog.pairs import PairKind, pairs_text
 
@@ -26,7 +26,7 @@ def _set_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
 
     def run(arguments: argparse.Namespace) -> int:
         name, pairs = topic(arguments.topic), pairs_of(arguments.pairs)
-        applied(arguments, SetPairs(kind, name, pairs))
+        apply_operation(arguments, SetPairs(kind, name, pairs))
         note(f"{name} has the {kind} {pairs_text(pairs)}")
         return 0
 
@@ -41,7 +41,7 @@ def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
         add_format(parser, "text", "json")
 
     def run(arguments: argparse.Namespace) -> int:
-        pairs = applied(arguments, GetPairs(kind, topic(arguments.topic))) or {}
+        pairs = apply_operation(arguments, GetPairs(kind, topic(arguments.topic))) or {}
         if arguments.format == "json":
             print_json(dict(sorted(pairs.items())))
         else:
@@ -66,7 +66,7 @@ def _remove_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
             arguments.parser.error("either KEY or --all must be given")
         if not all(keys):
             arguments.parser.error("KEY must not be empty")
-        applied(arguments, RemovePairs(kind, name, tuple(keys), everything=arguments.all))
+        apply_operation(arguments, RemovePairs(kind, name, tuple(keys), everything=arguments.all))
         note(f"removed {f'all {kind}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 

@@ -40,7 +40,7 @@ from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 
 __all__ = [
-    "COMMANDS", "CREATE", "DELETE", "add_catalog", "add_query", "add_server", "applied",
+    "COMMANDS", "CREATE", "DELETE", "add_catalog", "add_query", "add_server", "apply_operation",
     "lister_of", "on_a_line", "pairs_of", "server_of", "settings_of", "topic",
     "warn_of_ignored_properties",
 ]  # fmt: skip
@@ -125,7 +125,7 @@ def settings_of(arguments: argparse.Namespace) -> TopicsFile:
 
 
 @contextmanager
-def opened(settings: ListingSection, *, create: bool = False) -> Iterator[Catalog]:
+def open_catalog(settings: ListingSection, *, create: bool = False) -> Iterator[Catalog]:
     """Open the catalog that the settings name, and close it in the end."""
     timeout = settings.lock_timeout_s
     with closing(SqliteStorage(settings.catalog, lock_timeout_s=timeout, must_exist=not create)) as storage:
@@ -145,12 +145,12 @@ def server_of(arguments: argparse.Namespace) -> TopicServer | None:
     return TopicServer(arguments.server, arguments.token_file)
 
 
-def applied(arguments: argparse.Namespace, operation: CatalogOperation) -> Mapping[str, str] | None:
+def apply_operation(arguments: argparse.Namespace, operation: CatalogOperation) -> Mapping[str, str] | None:
     """Apply an operation to the catalog that settings name, or at the server that the flags name."""
     settings, server = settings_of(arguments).topics, server_of(arguments)
     if server is not None:
         return server.apply(operation)
-    with opened(settings) as catalog:
+    with open_catalog(settings) as catalog:
         return apply(operation, catalog)
 
 
@@ -203,7 +203,7 @@ def _run_list(arguments: argparse.Namespace) -> int:
     )
     server = server_of(arguments)
     if server is not None:
-        answer = server.listed(request)
+        answer = server.list_topics(request)
         warn_of_ignored_properties(request.properties, reads_properties=answer["readsProperties"])
         names, hashed = answer["topics"], answer["topicsHash"]
     else:
@@ -223,7 +223,7 @@ def warn_of_ignored_properties(properties: Collection[str], *, reads_properties:
 
 def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: TopicQuery) -> tuple[Sequence[str], str]:
     lister = lister_of(settings, plugin_files, request.properties)
-    with opened(settings.topics) as catalog, TopicLister(lister, catalog, settings.topics) as at_work:
+    with open_catalog(settings.topics) as catalog, TopicLister(lister, catalog, settings.topics) as at_work:
         answer = at_work.answer(request)
     return answer.topics, answer.topics_hash
 
@@ -245,7 +245,7 @@ def _run_create(arguments: argparse.Namespace) -> int:
     if not Path(settings.catalog).exists():
         # Tried in memory first: a topic that an empty catalog refuses must not leave a file behind.
         _put(name, arguments, Catalog(allowed_label_keys=settings.allowed_label_keys))
-    with opened(settings, create=True) as catalog:
+    with open_catalog(settings, create=True) as catalog:
         _put(name, arguments, catalog)
     note(f"created {name}")
     return 0
@@ -270,7 +270,7 @@ def _add_delete_arguments(parser: Parser) -> None:
 
 def _run_delete(arguments: argparse.Namespace) -> int:
     name = topic(arguments.topic)
-    with opened(settings_of(arguments).topics) as catalog:
+    with open_catalog(settings_of(arguments).topics) as catalog:
         catalog.delete(name)
     note(f"deleted {name}")
     return 0

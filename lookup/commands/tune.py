@@ -62,11 +62,11 @@ def _run(arguments: argparse.Namespace) -> int:
         from lookup.commands.workers import workers_of
         from lookup.logs.jobs import watched_by
         from lookup.settings.loader import load_tuning
-        from lookup.settings.tuning import apart
+        from lookup.settings.tuning import split_overrides
         from lookup.tuning.sought import from_broker_conf
 
     tables = {f"inputs.{name}": path for name in ("lookups", "brokers") if (path := getattr(arguments, name))}
-    own, rest = apart({**settings_flags(arguments), **tables})
+    own, rest = split_overrides({**settings_flags(arguments), **tables})
     file = load_tuning(
         arguments.config if arguments.broker_conf is None else from_broker_conf(arguments.broker_conf), own
     )

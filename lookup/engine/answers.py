@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from lookup.errors import ContractError
 from lookup.hooks.protocols import ALL_READS, LOAD_DETAILS
-from lookup.hooks.raised import bounded
+from lookup.hooks.raised import read_bounded
 from lookup.model.broker import Candidates
 from lookup.model.quoting import suggestion
 
 __all__ = [
-    "Failures", "checked_mask", "checked_odds", "checked_reads", "checked_scores", "listed", "one_by_one",
+    "Failures", "checked_mask", "checked_odds", "checked_reads", "checked_scores", "exhaust_generator", "one_by_one",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -41,11 +41,11 @@ class Failures:
         self.first = self.first or message
 
 
-def listed(answer: Any) -> Any:
+def exhaust_generator(answer: Any) -> Any:
     """Run through a generator, so that what it raises is raised here; return other answers as they are."""
     if isinstance(answer, np.ndarray):
         return answer
-    return bounded(answer) if isinstance(answer, Iterable) and not hasattr(answer, "__len__") else answer
+    return read_bounded(answer) if isinstance(answer, Iterable) and not hasattr(answer, "__len__") else answer
 
 
 def checked_scores(part: str, answer: Any, brokers: Candidates) -> Floats:
@@ -105,7 +105,7 @@ def checked_reads(part: Any) -> frozenset[str]:
     name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise ContractError(f"part {name!r} declares reads = {declared!r}, which is not a set of names")
-    return _known_reads(str(name), frozenset(declared if isinstance(declared, frozenset) else bounded(declared)))
+    return _known_reads(str(name), frozenset(declared if isinstance(declared, frozenset) else read_bounded(declared)))
 
 
 @lru_cache  # every cycle asks
@@ -121,7 +121,7 @@ def _known_reads(name: str, reads: frozenset[str]) -> frozenset[str]:
 
 def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
     try:
-        given = np.asarray(listed(answer))
+        given = np.asarray(exhaust_generator(answer))
         values = given.astype(np.float64, copy=False) if given.dtype.kind in _NUMERIC_KINDS else None
     except (TypeError, ValueError, OverflowError) as error:
         raise ContractError(f"part {part!r} answered {what} that are no numbers: {error}") from None

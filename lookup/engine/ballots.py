@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lookup.hooks.protocols import Conf, Ge
 from lookup.model import Candidates, ClusterView, Decision, Reason, Roster
 
-__all__ = ["Ballot", "Decided", "Draws", "Kept", "SecondChoice", "roll", "tallied"]
+__all__ = ["Ballot", "Decided", "Draws", "Kept", "SecondChoice", "roll", "tally"]
 
 #: Scores this close to the best are tied.
 _TIED = 1e-9
@@ -85,7 +85,7 @@ class Ballot:
         )
 
 
-def tallied(brokers: Candidates, scores: NDArray[np.float64], odds: NDArray[np.float64], *, are_scored: bool) -> Ballot:
+def tally(brokers: Candidates, scores: NDArray[np.float64], odds: NDArray[np.float64], *, are_scored: bool) -> Ballot:
     """Make a ballot of the answers of scorers and selector, arrays of shape (n_candidates,).
 
     Args:
@@ -136,7 +136,7 @@ class SecondChoice:
     #: by the policy's weights, as measured
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
 
-    def made(
+    def choose(
         self, kept: Kept, view: ClusterView, first_among: Callable[[Kept], Ballot], second: Callable[[Ballot], Ballot]
     ) -> Ballot:
         """Return the odds after the second choice; those of the first if none of its brokers is overloaded.
@@ -156,10 +156,10 @@ class SecondChoice:
         # A failure that closes the policy closes it here as well, although the first choice had its odds.
         if other.declined is Reason.POLICY_ERROR:
             return other
-        return first if other.declined is not None else _mixed(first, other, frozenset(full))
+        return first if other.declined is not None else _mix(first, other, frozenset(full))
 
 
-def _mixed(first: Ballot, other: Ballot, full: frozenset[int]) -> Ballot:
+def _mix(first: Ballot, other: Ballot, full: frozenset[int]) -> Ballot:
     chosen = dict(zip(first.numbers, first.odds.items(), strict=True))
     if len(full) == len(chosen):
         # Whichever broker comes first is passed over, so both offers were made.

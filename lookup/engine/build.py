@@ -22,7 +22,7 @@ from lookup.engine.reporting import Cadence
 from lookup.engine.weighing import ResourceWeights
 from lookup.errors import InvalidNameError, PluginError, SettingsError
 from lookup.hooks.protocols import Conf, Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
-from lookup.hooks.raised import in_one_line, raised
+from lookup.hooks.raised import describe_error, in_one_line
 from lookup.model.names import NamespaceName
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.policy import PartSpec, PolicySpec
@@ -167,7 +167,7 @@ class PartBuilder:
         }
         # A parameter whose name is a word of Python's has a line under it in the class: `class_`.
         written = {f"{name}_" if iskeyword(name) else name: value for name, value in spec.parameters.items()}
-        given = self._given(part_class, {**written, **built})
+        given = self._complete_parameters(part_class, {**written, **built})
         values = self._values(part_class, given, where)
         if values is None or None in built.values():
             return None
@@ -182,7 +182,7 @@ class PartBuilder:
             self.problems.append("; ".join([f"{where}: {error}", *origins]))
             return None
         except BaseException as error:  # noqa: BLE001  one that exits says nothing by itself
-            self.problems.append(f"{where}: {part_class.name!r} could not be made: {raised(error)}")
+            self.problems.append(f"{where}: {part_class.name!r} could not be made: {describe_error(error)}")
             return None
         return part
 
@@ -217,7 +217,7 @@ class PartBuilder:
 
     def rule(self, rule: type[_R], given: Mapping[str, Any], where: str) -> _R | None:
         """Build a rule of a policy that is no part; None, with problems noted, if it is wrong."""
-        values = self._values(rule, self._given(rule, given), where)
+        values = self._values(rule, self._complete_parameters(rule, given), where)
         return None if values is None else rule(**values)
 
     def second_choice(self, given: Mapping[str, Any], where: str, *, filters: int) -> SecondChoice | None:
@@ -227,7 +227,7 @@ class PartBuilder:
             self.problems.append(f"{where}: filters = {built.filters}: the policy has only {filters}")
         return built
 
-    def _given(self, part_class: type[Any], written: Mapping[str, Any]) -> _Given:
+    def _complete_parameters(self, part_class: type[Any], written: Mapping[str, Any]) -> _Given:
         """Complete the written parameters by the `broker.conf` keys that the others name."""
         configured: dict[str, Any] = {}
         keys: dict[str, str] = {}

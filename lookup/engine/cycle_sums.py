@@ -76,10 +76,10 @@ class CycleSums:
         if not self.cycles:
             return None
         unloaded = quantity(self.accepted, "bundle") if self.accepted else "nothing"
-        why = ", ".join(f"{words} {count:,}{self._details(reason)}" for reason, words, count in self.named())
+        why = ", ".join(f"{words} {count:,}{self._details(reason)}" for reason, words, count in self.rank_reasons())
         return f"the shedder ran {quantity(self.cycles, 'cycle')} and unloaded {unloaded}: {why}"
 
-    def named(self) -> list[tuple[str, str, int]]:
+    def rank_reasons(self) -> list[tuple[str, str, int]]:
         """Return reason, its words and its cycles, the most frequent reason first."""
         named = []
         for reason, count in sorted(self.reasons.items(), key=lambda entry: (-entry[1], entry[0])):

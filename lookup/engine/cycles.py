@@ -25,7 +25,7 @@ from lookup.engine.facets import view_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, InvalidNameError, PolicyError
 from lookup.hooks.protocols import Part
-from lookup.hooks.raised import MOST_ANSWERS, raised
+from lookup.hooks.raised import MOST_ANSWERS, describe_error
 from lookup.model.broker import Candidates
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.decision import (
@@ -47,7 +47,7 @@ from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
 
 __all__ = [
-    "FAILED", "IDLE_CYCLE", "Books", "Choose", "CycleReport", "Proposer", "Turn", "Unloading", "exhausted",
+    "FAILED", "IDLE_CYCLE", "Books", "Choose", "CycleReport", "Proposer", "Turn", "Unloading", "drive_proposals",
     "run_sheds", "run_splits",
 ]  # fmt: skip
 
@@ -101,12 +101,12 @@ class Books(ABC, Generic[_Change]):
         self._rejected: Counter[Reason] = Counter()
 
     @abstractmethod
-    def _judged(self, change: _Change) -> _Change | Reason:
+    def _judge(self, change: _Change) -> _Change | Reason:
         """Return a change as it takes place, or the first rule it breaks by the books of this moment."""
 
     def ruling(self, change: _Change, *, is_probe: bool = False) -> Ruling:
         """Rule on a change, and have it carried out if it is accepted and not only a probe."""
-        judged = self._judged(change)
+        judged = self._judge(change)
         if isinstance(judged, Reason):
             self._rejected[judged] += 1
             return _REFUSED[judged]
@@ -144,14 +144,14 @@ class Turn(Generic[_Proposed]):
         view = self.instant.view if self.shown is None else self.shown
         view = view_facet(self.part.name, checked_reads(self.part), view, self.memory)
         try:
-            outcome = exhausted(self.part.propose(view, self.memory), answer)
+            outcome = drive_proposals(self.part.propose(view, self.memory), answer)
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:
             if isinstance(error, PolicyError) and self.policy.on_error == "stop":
                 # Of a part that chose a destination: its sentence names it.
                 raise
-            message = f"policy {self.policy.name!r}: {self.role} {self.part.name!r} raised {raised(error)}"
+            message = f"policy {self.policy.name!r}: {self.role} {self.part.name!r} raised {describe_error(error)}"
             if self.policy.on_error == "stop":
                 raise PolicyError(message) from error
             self.instant.failures.note(message)
@@ -170,7 +170,9 @@ class Turn(Generic[_Proposed]):
         return outcome
 
 
-def exhausted(cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callable[[_Proposed], Ruling]) -> CycleOutcome:
+def drive_proposals(
+    cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callable[[_Proposed], Ruling]
+) -> CycleOutcome:
     """Answer every proposal until there is none left; return what the cycle ends with, unchecked."""
     try:
         proposal = next(cycle)
@@ -252,7 +254,7 @@ class _UnloadBooks(Books[Unload]):
     def __init__(self, policy: Policy, instant: Instant, unloading: Unloading) -> None:
         super().__init__(unloading.carry_out)
         # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
-        self._policy = policy.unforgiving
+        self._policy = policy.with_errors_raised
         self._instant, self._unloading = instant, unloading
         #: the brokers left by each of the first filters whose answer is the same throughout the cycle
         self._kept = [instant.offered]
@@ -262,7 +264,7 @@ class _UnloadBooks(Books[Unload]):
     def close(self, outcome: CycleOutcome) -> None:
         """End the cycle: every change has been carried out."""
 
-    def _judged(self, change: Unload) -> Unload | Reason:
+    def _judge(self, change: Unload) -> Unload | Reason:
         if is_system_bundle(change.bundle):
             return Reason.SYSTEM_NAMESPACE
         if change.bundle.rpartition("/")[0] in self._policy.excluded_namespaces:
@@ -300,7 +302,7 @@ class _UnloadBooks(Books[Unload]):
         brokers = self._instant.offered
         try:
             for index in range(len(self._policy.filters)):
-                brokers = brokers.subset(self._policy.admitted(index, request, brokers, self._instant))
+                brokers = brokers.subset(self._policy.apply_filter(index, request, brokers, self._instant))
                 if number not in brokers.index:
                     return False
         except ContractError:
@@ -323,7 +325,7 @@ class _UnloadBooks(Books[Unload]):
             try:
                 if has_opinion and not self._lets_go(index, request, source, brokers):
                     return part.reason
-                brokers = brokers.subset(policy.admitted(index, request, brokers, self._instant))
+                brokers = brokers.subset(policy.apply_filter(index, request, brokers, self._instant))
             except ContractError:
                 raise
             except PolicyError:
@@ -340,7 +342,7 @@ class _UnloadBooks(Books[Unload]):
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a third party's code may raise anything
-            raise PolicyError(f"filter {part.name!r} raised {raised(error)}") from error
+            raise PolicyError(f"filter {part.name!r} raised {describe_error(error)}") from error
 
 
 class _ModularBooks(_UnloadBooks):
@@ -377,7 +379,7 @@ class _ModularBooks(_UnloadBooks):
         for moved in self._moved:
             carry_out(moved)
 
-    def _judged(self, change: Unload) -> Unload | Reason:
+    def _judge(self, change: Unload) -> Unload | Reason:
         if change.bundle.rpartition("/")[0] in self._policy.excluded_namespaces:
             return Reason.EXCLUDED_NAMESPACE
         reason = self._objection_to_place(change)
@@ -421,7 +423,7 @@ class _SplitBooks(Books[Split]):
         super().__init__(carry_out)
         self._view = view
 
-    def _judged(self, change: Split) -> Split | Reason:
+    def _judge(self, change: Split) -> Split | Reason:
         # A bundle that was split has no owner any more, so this rule comes before the one on ownership.
         if change.bundle in self._changed:
             return Reason.SPLIT_THIS_CYCLE

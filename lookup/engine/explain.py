@@ -12,7 +12,7 @@ from typing import Any
 
 from lookup.engine.answers import Failures
 from lookup.engine.policy import Instant, Policy
-from lookup.hooks.raised import raised
+from lookup.hooks.raised import describe_error
 from lookup.model import Broker, BrokerVote, ClusterView, LookupRequest, Reason
 
 __all__ = ["Explanation", "SeenBroker", "explain", "seen_brokers"]
@@ -108,7 +108,7 @@ def explain(policy: Policy, request: LookupRequest, view: ClusterView) -> Explan
     for index, part in enumerate(policy.filters):
         if not len(kept) or (policy.on_error == "fail-closed" and failures.count):
             break
-        mask = asked.admitted(index, request, kept, instant)
+        mask = asked.apply_filter(index, request, kept, instant)
         cut, seen = asked.cuts[index](request), instant.seen_by(index)
         for broker in kept.subset(~mask):
             rejected[broker.id] = BrokerVote(broker.id, reason=part.reason, detail=_detail(part, cut, broker, seen))
@@ -140,7 +140,7 @@ def _detail(part: Any, request: LookupRequest, broker: Broker, view: ClusterView
     try:
         return str(part.detail(request, broker, view)) if hasattr(part, "detail") else None
     except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's explanation; its failure rejects no broker
-        return f"(its detail raised {raised(error)})"
+        return f"(its detail raised {describe_error(error)})"
 
 
 def _names(policy: Policy) -> list[str]:

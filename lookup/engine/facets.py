@@ -57,14 +57,14 @@ class _Properties(Mapping[str, str | None]):
         self._part, self._declared, self._values = part, declared, values
 
     def __getitem__(self, key: str) -> str | None:
-        return self._values.get(self._checked(key))
+        return self._values.get(self._check_key(key))
 
     def __contains__(self, key: object) -> bool:
-        return self._checked(key) in self._values
+        return self._check_key(key) in self._values
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a declared property, the default if the client did not send it."""
-        return self._values.get(self._checked(key), default)
+        return self._values.get(self._check_key(key), default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._declared & self._values.keys()))
@@ -72,7 +72,7 @@ class _Properties(Mapping[str, str | None]):
     def __len__(self) -> int:
         return len(self._declared & self._values.keys())
 
-    def _checked(self, key: Any) -> str:
+    def _check_key(self, key: Any) -> str:
         if key not in self._declared:
             raise ReadsError(f"part {self._part!r} read property {key!r} without 'properties.{key}' in its reads")
         return str(key)

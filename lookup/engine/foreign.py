@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from lookup.engine.policy import Policy, memory_key
 from lookup.errors import ContractError, SettingsError
-from lookup.model.quoting import listed, shown
+from lookup.model.quoting import join_names, shown
 
 __all__ = ["Foreign", "about_foreign", "begin_foreign", "check_foreign", "foreign_of", "refuse_foreign"]
 
@@ -96,4 +96,4 @@ def refuse_foreign(policies: Iterable[Policy], why: str) -> None:
     """
     names = [policy.name for policy in policies if foreign_of(policy)]
     if names:
-        raise SettingsError(f"{listed(names)}: runs a class in Java, {why}")
+        raise SettingsError(f"{join_names(names)}: runs a class in Java, {why}")

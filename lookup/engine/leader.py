@@ -49,11 +49,11 @@ class BundleMeans:
         for bundle, rates in reported.items():
             # A count that stays at the limit makes the mean exponential, as Pulsar's does.
             count = self._samples[bundle] = min(self._samples.get(bundle, 0) + 1, _LONG)
-            self.short[bundle] = _moved(self.short.get(bundle), rates, min(count, _SHORT))
-            self.long[bundle] = _moved(self.long.get(bundle), rates, count)
+            self.short[bundle] = _update_mean(self.short.get(bundle), rates, min(count, _SHORT))
+            self.long[bundle] = _update_mean(self.long.get(bundle), rates, count)
 
 
-def _moved(mean: TrafficRates | None, sample: TrafficRates, count: int) -> TrafficRates:
+def _update_mean(mean: TrafficRates | None, sample: TrafficRates, count: int) -> TrafficRates:
     if mean is None:
         return sample
     messages = ((count - 1) * mean.messages + sample.messages) / count

@@ -153,7 +153,7 @@ class LoadManager:
             self._take(bundle, "forced", self._tick_us)
         if roster.ids != self.roster.ids:
             known = [self.roster.number(broker) for broker in roster.ids]
-            self._load = self._load.renumbered([-1 if number is None else number for number in known]).read_only()
+            self._load = self._load.renumber([-1 if number is None else number for number in known]).read_only()
             self._moved.clear()
             self.ownership.renumber(roster.ids)
         self.roster, self.registered = roster, registered.copy()
@@ -171,7 +171,7 @@ class LoadManager:
             ArgumentError: if its columns have not one value for each broker of the roster.
         """
         _require_column("a load", load.usage, self.roster)
-        self._load = self.policy.weights.weighed(load).read_only()
+        self._load = self.policy.weights.weigh(load).read_only()
         self._moved.clear()
         self._instant = None
         # Parts that do not read the load answer as before, so requests that were declined are not decided again.
@@ -244,7 +244,7 @@ class LoadManager:
         if repeated is not None:
             repeated.count += 1
             return repeated.decision
-        ballot = self._decided(request, key, instant)
+        ballot = self._decide(request, key, instant)
         decision = self.draws.decision(request.bundle, ballot, self.roster, self._fingerprint)
         entry = Decided(ts_us, decision)
         self._decisions.append(entry)
@@ -256,9 +256,9 @@ class LoadManager:
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
         """Return the policy's ballot on a request now, and the fingerprint under which it holds; nothing is booked."""
-        return self._decided(request, self.policy.decision_key(request), self.instant()), self._fingerprint
+        return self._decide(request, self.policy.decision_key(request), self.instant()), self._fingerprint
 
-    def _decided(self, request: LookupRequest, key: Hashable, instant: Instant) -> Ballot:
+    def _decide(self, request: LookupRequest, key: Hashable, instant: Instant) -> Ballot:
         # Every assignment may change what is remembered, so such a ballot holds for one request only.
         if "view.memory" in self.policy.reads:
             return self.policy.ballot(request, instant)
@@ -298,7 +298,7 @@ class LoadManager:
         if unloaded_us is not None:
             for child in children:
                 self._unloaded[child] = unloaded_us
-        self._changed()
+        self._note_change()
 
     def shed(self) -> CycleReport[Unload] | None:
         """Run one cycle of the policy's shedder; None if it has none, or if the next cycle is not due yet."""
@@ -468,13 +468,13 @@ class LoadManager:
 
     def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool = False) -> None:
         self._book.give(bundle, number, ts_us, decided=decided)
-        self._changed()
+        self._note_change()
 
     def _take(self, bundle: str, cause: Cause, ts_us: int, *, reason: CycleReason | None = None) -> None:
         if self._book.take(bundle, cause, ts_us, reason=reason):
-            self._changed()
+            self._note_change()
 
-    def _changed(self) -> None:
+    def _note_change(self) -> None:
         self._changes_in_tick += 1
         if "view.ownership" in self.policy.reads and self._instant is not None:
             self._refresh_fingerprint()

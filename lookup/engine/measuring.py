@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lookup.errors import PluginError
 from lookup.hooks import Luck, Metric, Question
-from lookup.hooks.raised import bounded, guarded
+from lookup.hooks.raised import guard_call, read_bounded
 from lookup.model.batch import Batch
 from lookup.model.quoting import shown
 
@@ -57,11 +57,13 @@ def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
     keys: dict[str | None, None] = {}
     every = every_key_of(metric)
     for batch in batches:
-        with guarded(f"metric {metric.name!r} raised "):
+        with guard_call(f"metric {metric.name!r} raised "):
             answer: Any = metric.keys(batch)
             # A text is iterable as well, but its letters are no keys.
             given = (
-                tuple(bounded(answer)) if isinstance(answer, Iterable) and not isinstance(answer, str | bytes) else None
+                tuple(read_bounded(answer))
+                if isinstance(answer, Iterable) and not isinstance(answer, str | bytes)
+                else None
             )
         if given is None or not all(
             # Half of a surrogate pair cannot be written down.
@@ -132,7 +134,7 @@ def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
         PluginError: if it raises, or answers something else than that.
     """
     # A metric that divides by nothing gets the NaN that stands for nothing to measure; a warning would say no more.
-    with guarded(f"metric {metric.name!r} raised "), np.errstate(all="ignore"):
+    with guard_call(f"metric {metric.name!r} raised "), np.errstate(all="ignore"):
         answer = metric.value(sums)
         values = _array(answer)
     shape = () if metric.resample == "none" else sums.shape[:-1]
@@ -145,7 +147,7 @@ def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
 
 
 def _sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
-    with guarded(f"metric {metric.name!r} raised "):
+    with guard_call(f"metric {metric.name!r} raised "):
         answer = metric.accumulate(batch, key)
         sums = _array(answer)
     rows: int | None = len(batch.bundles) + (len(batch.events) if metric.resample == "event" else 0)

@@ -100,7 +100,7 @@ class Owners:
         """
         ids = tuple(ids)
         if ids not in self._seen:
-            self._seen.put(ids, _numbered(self._owners, ids))
+            self._seen.put(ids, _number_owners(self._owners, ids))
         return self._seen[ids][0]
 
     def at(self, reference: str, ids: Sequence[str]) -> Ownership | None:
@@ -113,10 +113,10 @@ class Owners:
             owners.pop(bundle, None)
             if broker is not None:
                 owners[bundle] = broker
-        return _numbered(owners, tuple(ids))[0] if present == reference else None
+        return _number_owners(owners, tuple(ids))[0] if present == reference else None
 
 
-def _numbered(owners: dict[str, str], ids: tuple[str, ...]) -> tuple[Ownership, dict[str, int]]:
+def _number_owners(owners: dict[str, str], ids: tuple[str, ...]) -> tuple[Ownership, dict[str, int]]:
     ownership, numbers = Ownership(ids), {broker: number for number, broker in enumerate(ids)}
     for bundle, broker in owners.items():
         if broker in numbers:

@@ -132,14 +132,14 @@ class ReportedOwnership:
 
     def bundles(self) -> Counts:
         """Return how many bundles each broker owns, shape (n_brokers,)."""
-        return self._counted(self._ownership.bundles(), self._moved)
+        return self._count_with_moves(self._ownership.bundles(), self._moved)
 
     def bundles_in(self, namespace: str) -> Counts:
         """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
         moved = [bundle for bundle in self._moved if bundle.rpartition("/")[0] == namespace]
-        return self._counted(self._ownership.bundles_in(namespace), moved)
+        return self._count_with_moves(self._ownership.bundles_in(namespace), moved)
 
-    def _counted(self, counts: Counts, moved: Iterable[str]) -> Counts:
+    def _count_with_moves(self, counts: Counts, moved: Iterable[str]) -> Counts:
         counts = counts.copy()
         for bundle in moved:
             owner = self._ownership.owner(bundle)

@@ -24,7 +24,7 @@ from lookup import hooks
 from lookup.errors import PluginError
 from lookup.hooks import specs
 from lookup.hooks.protocols import ENTRY_POINT_GROUP, PROJECT
-from lookup.hooks.raised import bounded, guarded
+from lookup.hooks.raised import guard_call, read_bounded
 from lookup.model.decision import Reason
 from lookup.model.quoting import shown, suggestion
 
@@ -142,7 +142,7 @@ def _refuse_signatures(kind: str, registered: type[Any], where: str) -> None:
 def _refuse_declarations(registered: type[Any], where: str) -> None:
     """Refuse a metric that cannot be made, or whose declarations have no meaning."""
     # Declarations may be properties, so they are read from an instance, in the same guard.
-    with guarded(f"{where} cannot be made without parameters: "):
+    with guard_call(f"{where} cannot be made without parameters: "):
         metric = registered()
         names = ("name", "unit", *_CHOICES, "every_key", "luck", "bounds", "question")
         declared: dict[str, Any] = {name: getattr(metric, name, None) for name in names}
@@ -232,7 +232,7 @@ def load_plugins(files: Sequence[Path | str] = ()) -> Registry:
     # Sorted, since the order in which a machine lists its distributions must not decide what is refused first.
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-        with guarded(f"plug-in {point.name!r} of {origin} cannot be loaded: "):
+        with guard_call(f"plug-in {point.name!r} of {origin} cannot be loaded: "):
             module = point.load()
         _register(manager, module, point.name, origin)
         sources.append(PluginSource(point.name, origin))
@@ -248,7 +248,7 @@ def load_plugins(files: Sequence[Path | str] = ()) -> Registry:
         hooks = (caller.name for caller in manager.get_hookcallers(error.plugin) or () if not caller.has_spec())
         plugin, hook = manager.get_name(error.plugin), next(hooks, "")
         raise PluginError(f"plug-in {plugin!r} has the unknown hook {hook!r}; {suggestion(hook, _HOOKS)}") from None
-    return Registry({kind: _collected(kind, _registered(manager, kind)) for kind in KINDS}, tuple(sources))
+    return Registry({kind: _collect_classes(kind, _iter_registered(manager, kind)) for kind in KINDS}, tuple(sources))
 
 
 def contents_of(files: Sequence[str]) -> PluginContents:
@@ -266,7 +266,7 @@ def load_contents(contents: PluginContents) -> Registry:
 
 def registry_of(classes: Mapping[str, Iterable[Any]]) -> Registry:
     """Return a registry of the given classes, by kind, held to the same rules as those that hooks register."""
-    return Registry({kind: _collected(kind, classes.get(kind, ())) for kind in KINDS})
+    return Registry({kind: _collect_classes(kind, classes.get(kind, ())) for kind in KINDS})
 
 
 def _register(manager: pluggy.PluginManager, module: object, name: str, origin: str) -> None:
@@ -298,26 +298,26 @@ def _module_of(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     # Entered before it runs: dataclasses look up the module of their annotations there.
     sys.modules[name] = module
-    with guarded(f"plug-in file {path} cannot be loaded: "):
+    with guard_call(f"plug-in file {path} cannot be loaded: "):
         spec.loader.exec_module(module)
     return module
 
 
-def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
+def _iter_registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
     hook = f"lookup_register_{kind}"
     for implementation in getattr(manager.hook, hook).get_hookimpls():
         plugin = f"plug-in {implementation.plugin_name!r}"
-        with guarded(f"{plugin} failed in {hook}: "):
+        with guard_call(f"{plugin} failed in {hook}: "):
             answer = implementation.function()
             # A generator runs here, so that what it raises is the plug-in's failure.
-            classes = bounded(answer) if isinstance(answer, Iterable) else None
+            classes = read_bounded(answer) if isinstance(answer, Iterable) else None
         if classes is None:
             right = "an iterable of classes would be right, () where there is none"
             raise PluginError(f"{plugin} returned {shown(answer)} from {hook}; {right}")
         yield from classes
 
 
-def _collected(kind: str, registered: Iterable[Any]) -> Mapping[str, type[Any]]:
+def _collect_classes(kind: str, registered: Iterable[Any]) -> Mapping[str, type[Any]]:
     classes: dict[str, type[Any]] = {}
     for entry in registered:
         name = checked_name(kind, entry)

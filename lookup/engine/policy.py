@@ -23,16 +23,16 @@ from lookup.engine.answers import (
     checked_odds,
     checked_reads,
     checked_scores,
-    listed,
+    exhaust_generator,
     one_by_one,
 )
-from lookup.engine.ballots import Ballot, Kept, SecondChoice, tallied
+from lookup.engine.ballots import Ballot, Kept, SecondChoice, tally
 from lookup.engine.facets import field_of, fields_in, request_facet, view_facet
 from lookup.engine.reporting import Cadence
 from lookup.engine.weighing import ResourceWeights
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
-from lookup.hooks.raised import guarded, raised
+from lookup.hooks.raised import describe_error, guard_call
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Reason
 from lookup.model.bundles import NamespacePolicies
 
@@ -115,7 +115,7 @@ class Policy:
         return "view.load.origins" in self.reads.union(*cyclic)
 
     @cached_property
-    def unforgiving(self) -> Policy:
+    def with_errors_raised(self) -> Policy:
         """The same policy with `on_error = "stop"`: a failure of any part raises."""
         return replace(self, on_error="stop")
 
@@ -127,7 +127,7 @@ class Policy:
         """
         kept = list(range(len(self.filters)))
         for index, part in enumerate(self.filters):
-            with guarded(f"filter {part.name!r} raised "):
+            with guard_call(f"filter {part.name!r} raised "):
                 is_idle = getattr(part, "is_idle", None)
                 if is_idle is not None and is_idle(namespaces):
                     kept.remove(index)
@@ -183,13 +183,13 @@ class Policy:
         """
         choice = self.second_choice
         try:
-            kept = self._narrowed(range(len(self.filters)), request, Kept(instant.offered, {}), instant)
+            kept = self._apply_filters(range(len(self.filters)), request, Kept(instant.offered, {}), instant)
             if choice is None or kept.is_closed:
                 return self._among(request, instant, kept)
             # The second choice begins with all brokers again: a filter it leaves out may have rejected the best.
-            fewer = partial(self._narrowed, range(choice.filters), request, Kept(instant.offered, {}), instant)
+            fewer = partial(self._apply_filters, range(choice.filters), request, Kept(instant.offered, {}), instant)
             among = partial(self._among, request, instant)
-            return choice.made(
+            return choice.choose(
                 kept,
                 instant.view,
                 among,
@@ -218,7 +218,7 @@ class Policy:
         """
         # Those that hold whatever happens, which a second choice asks as well.
         lasting = len(self.filters) if self.second_choice is None else self.second_choice.filters
-        kept = self._narrowed(range(lasting), request, Kept(instant.offered, {}), instant)
+        kept = self._apply_filters(range(lasting), request, Kept(instant.offered, {}), instant)
         return bool((kept.brokers.index != owner).any())
 
     def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
@@ -231,12 +231,12 @@ class Policy:
             odds = self.odds(request, kept.brokers, scores, instant)
         except _ClosedError:
             return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
-        chosen = tallied(kept.brokers, scores, odds, are_scored=bool(self.scorers))
+        chosen = tally(kept.brokers, scores, odds, are_scored=bool(self.scorers))
         if self._observers:
             chosen = replace(chosen, offers=(kept.brokers,))
         return chosen.after(kept.rejected) if kept.rejected else chosen
 
-    def _narrowed(self, indices: Iterable[int], request: LookupRequest, kept: Kept, instant: Instant) -> Kept:
+    def _apply_filters(self, indices: Iterable[int], request: LookupRequest, kept: Kept, instant: Instant) -> Kept:
         brokers, rejected, is_unsure, _ = kept
         before = instant.failures.count
         for index in indices:
@@ -244,7 +244,7 @@ class Policy:
             if not len(brokers):
                 break
             try:
-                mask = self.admitted(index, request, brokers, instant)
+                mask = self.apply_filter(index, request, brokers, instant)
             except _ClosedError:
                 return Kept(brokers, rejected, is_unsure, is_closed=True)
             refused = len(mask) - int(np.count_nonzero(mask))
@@ -254,11 +254,11 @@ class Policy:
                 brokers = brokers.subset(mask)
         return Kept(brokers, rejected, is_unsure or instant.failures.count > before)
 
-    def _kept(
+    def _find_cache(
         self, slot: int, request: LookupRequest, brokers: Candidates, instant: Instant
     ) -> tuple[Standing | None, Hashable]:
         """Return where an answer of one of `parts` is kept, and by what; nowhere if an assignment may change it."""
-        fields, lasts = self._lasting[slot]
+        fields, lasts = self._cache_rules[slot]
         if fields is None:
             return None, None
         # The bytes of the index name a set of candidates at a fraction of the cost of a tuple of its numbers.
@@ -266,25 +266,27 @@ class Policy:
         return instant.standing if lasts else instant.answers, key
 
     @cached_property
-    def _lasting(self) -> tuple[tuple[tuple[str, ...] | None, bool], ...]:
+    def _cache_rules(self) -> tuple[tuple[tuple[str, ...] | None, bool], ...]:
         return tuple(
             (None if reads & _UNSETTLED else fields_in(reads), not reads & _CHANGING) for reads in self.part_reads
         )
 
-    def admitted(self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
+    def apply_filter(
+        self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant
+    ) -> NDArray[np.bool_]:
         """Ask one filter, by its index; return a mask of shape (n_candidates,), not to be written to."""
-        answers, key = self._kept(index, request, brokers, instant)
+        answers, key = self._find_cache(index, request, brokers, instant)
         known = None if answers is None else answers.get(key)
         if known is not None:
             return known
         before = instant.failures.count
-        mask = self._asked_filter(index, request, brokers, instant)
+        mask = self._call_filter(index, request, brokers, instant)
         # Nothing is kept of a failure: the next request asks, and counts, again.
         if answers is not None and instant.failures.count == before:
             answers[key] = _read_only_copy(mask)
         return mask
 
-    def _asked_filter(
+    def _call_filter(
         self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant
     ) -> NDArray[np.bool_]:
         part, view = self.filters[index], instant.seen_by(index)
@@ -299,7 +301,7 @@ class Policy:
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
-            self._failed(part.name, request, error, instant.failures)
+            self._record_failure(part.name, request, error, instant.failures)
             answers.extend([True] * (len(brokers) - len(answers)))
         return checked_mask(part.name, answers, brokers)
 
@@ -316,11 +318,11 @@ class Policy:
     def score(self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
         """Ask one scorer, by its index; return its own scores, shape (n_candidates,), not to be written to."""
         scorer, slot = self.scorers[index].scorer, len(self.filters) + index
-        answers, key = self._kept(slot, request, brokers, instant)
+        answers, key = self._find_cache(slot, request, brokers, instant)
         known = None if answers is None else answers.get(key)
         if known is not None:
             return known
-        answer = self._asked(
+        answer = self._call_part(
             scorer.name,
             request,
             instant,
@@ -340,7 +342,7 @@ class Policy:
         selector = self.selector
         # The margin is computed from the same scores afterwards, so the selector must not change them.
         scores.setflags(write=False)
-        answer = self._asked(
+        answer = self._call_part(
             selector.name,
             request,
             instant,
@@ -399,7 +401,7 @@ class Policy:
             raise
         except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
             with suppress(_ClosedError):
-                self._failed(part.name, request, error, failures)
+                self._record_failure(part.name, request, error, failures)
 
     @cached_property
     def retaining(self) -> tuple[tuple[Filter, bool], ...]:
@@ -431,17 +433,17 @@ class Policy:
         # The cuts are closures, which do not pickle; a worker makes them again if it needs them.
         return {name: value for name, value in self.__dict__.items() if name not in {"cuts", "_keepers", "_observers"}}
 
-    def _asked(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], Any]) -> Any:
+    def _call_part(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], Any]) -> Any:
         try:
-            return listed(ask())
+            return exhaust_generator(ask())
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
-            self._failed(part, request, error, instant.failures)
+            self._record_failure(part, request, error, instant.failures)
             return _FAILED
 
-    def _failed(self, part: str, request: LookupRequest, error: BaseException, failures: Failures) -> None:
-        what = f"policy {self.name!r}: part {part!r} raised {raised(error)}"
+    def _record_failure(self, part: str, request: LookupRequest, error: BaseException, failures: Failures) -> None:
+        what = f"policy {self.name!r}: part {part!r} raised {describe_error(error)}"
         message = f"{what}; it was asked about {request.topic or request.bundle} {dict(request.properties)}"
         if self.on_error == "stop":
             raise PolicyError(message) from error

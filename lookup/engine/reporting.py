@@ -85,7 +85,7 @@ class Published:
     reported_us: Ints
 
 
-def _unmeasured(n_brokers: int) -> Measured:
+def _measure_nothing(n_brokers: int) -> Measured:
     unknown, none = np.full(n_brokers, np.nan), np.zeros(n_brokers, np.int64)
     return Measured(unknown, unknown, unknown, none, none)
 
@@ -121,7 +121,7 @@ class ReportBoard:
     def __post_init__(self) -> None:
         self.published = _nothing(self.n_brokers)
         self._next_us = self.start_us
-        self._measured = _unmeasured(self.n_brokers)
+        self._measured = _measure_nothing(self.n_brokers)
         #: what was measured when it was published
         self._known = self._measured
         self._averages = np.full((2, self.n_brokers), np.nan)
@@ -170,7 +170,7 @@ class ReportBoard:
             now_us: µs since the Unix epoch, not before that of the last call.
         """
         self._sample_before(now_us)
-        self._measured = _merged(gone, _unmeasured(self.n_brokers), self._measured)
+        self._measured = _merge_columns(gone, _measure_nothing(self.n_brokers), self._measured)
         self._forget(gone)
 
     def _sample_before(self, now_us: int) -> None:
@@ -180,7 +180,7 @@ class ReportBoard:
     def _forget(self, gone: NDArray[np.bool_]) -> None:
         board = self.published
         self._averages = np.where(gone, np.nan, self._averages)
-        self.published = _merged(gone, _nothing(self.n_brokers), board)
+        self.published = _merge_columns(gone, _nothing(self.n_brokers), board)
 
     def _sample(self, count: int) -> None:
         if count:
@@ -227,13 +227,13 @@ class ReportBoard:
         now = self._measured
         is_due = samples > 0
         fresh = Published(usage, now.usage, now.throughput, now.rate, throughput_ema, now.topics, at_us)
-        self.published = _merged(is_due, fresh, self.published)
-        self._known = _merged(is_due, now, self._known)
+        self.published = _merge_columns(is_due, fresh, self.published)
+        self._known = _merge_columns(is_due, now, self._known)
 
 
 _Columns = TypeVar("_Columns", Measured, Published)
 
 
-def _merged(mask: NDArray[np.bool_], chosen: _Columns, rest: _Columns) -> _Columns:
+def _merge_columns(mask: NDArray[np.bool_], chosen: _Columns, rest: _Columns) -> _Columns:
     names = (entry.name for entry in fields(chosen))
     return type(chosen)(**{name: np.where(mask, getattr(chosen, name), getattr(rest, name)) for name in names})

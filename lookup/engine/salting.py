@@ -90,7 +90,7 @@ def unsalted_parts(
     probe = _Probe([(_views(kind, topology), _asked_of(kind, requests)) for kind in some])
     # Brokers without load may make a part divide by zero; numpy's warnings of that would only confuse.
     with np.errstate(all="ignore"):
-        found = {policy.name: probe.unsalted(policy) for policy in policies}
+        found = {policy.name: probe.find_unsalted(policy) for policy in policies}
     return {name: parts for name, parts in found.items() if parts}
 
 
@@ -117,13 +117,13 @@ def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
 
 def _views(broker: Broker, topology: Topology) -> list[ClusterView]:
     """Return a cluster of brokers that differ from one in their names alone, under every salt."""
-    roster = Roster([_renamed(broker, name) for name in _NAMES])
+    roster = Roster([_rename_broker(broker, name) for name in _NAMES])
     manager = LoadManager(Policy("probe", _EVEN), "probe", roster, conditions=Conditions(topology=topology))
     manager.set_registry(roster, np.ones(len(roster), dtype=np.bool_))
     return [replace(manager.view(), salt=salt) for salt in _SALTS]
 
 
-def _renamed(broker: Broker, name: str) -> Broker:
+def _rename_broker(broker: Broker, name: str) -> Broker:
     renamed = replace(broker, id=f"probe-{name}.{broker.id}")
     lookup_data = replace(
         broker.lookup_data,
@@ -189,7 +189,7 @@ class _Probe:
         #: by what was asked; candidates of a search have most of their parts in common
         self._known: dict[Policy, bool] = {}
 
-    def unsalted(self, policy: Policy) -> tuple[str, ...]:
+    def find_unsalted(self, policy: Policy) -> tuple[str, ...]:
         """Return the names of a policy's parts that ignore the salt, its selector's if they do so only together."""
         pieces = [piece for part in policy.parts for piece in _pieces(part)]
         names = [piece.name for piece in pieces if not _goes_by_place(piece) and self._is_unsalted(_alone(piece))]

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_type_hints
 from lookup.engine.policy import Policy
 from lookup.hooks.protocols import Conf, Shedder, Unit
 from lookup.model import BundleLoad, ClusterView
-from lookup.model.quoting import listed
+from lookup.model.quoting import join_names
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
 from lookup.settings.pulsar_keys import NO_EFFECT_SINCE, Scalar
@@ -180,7 +180,7 @@ def _weighs_resources(spec: PolicySpec, keys: Mapping[str, Scalar]) -> bool:
 
 def policies_named(names: Sequence[str]) -> str:
     """Return the beginning of a sentence about one policy or several."""
-    return f"policy {names[0]!r}" if len(names) == 1 else f"each of the policies {listed(names)}"
+    return f"policy {names[0]!r}" if len(names) == 1 else f"each of the policies {join_names(names)}"
 
 
 class _ScaledBundles(Sequence[Sequence[BundleLoad]]):

@@ -29,7 +29,7 @@ class ResourceWeights:
     #: loadBalancerBandwidthOutResourceWeight
     bandwidth_out: Annotated[float, Ge(0), Conf("loadBalancerBandwidthOutResourceWeight")] = 1.0
 
-    def weighed(self, load: Load) -> Load:
+    def weigh(self, load: Load) -> Load:
         """Return load figures with the usage of each broker's fullest resource.
 
         Where one usage is all that is known, it stands for every resource: it is 0 if none of them counts.

@@ -17,7 +17,7 @@ import pluggy
 
 from lookup.errors import PluginError
 
-__all__ = ["MOST_ANSWERS", "bounded", "guarded", "in_one_line", "raised"]
+__all__ = ["MOST_ANSWERS", "describe_error", "guard_call", "in_one_line", "read_bounded"]
 
 #: Answers after which a third party's code is taken to have no end.
 MOST_ANSWERS = 1_000_000
@@ -26,7 +26,7 @@ MOST_ANSWERS = 1_000_000
 _CALLERS = tuple(f"{PurePath(file).parent}{os.sep}" for file in (PurePath(__file__).parent, pluggy.__file__))
 
 
-def bounded(answers: Iterable[Any], most: int = MOST_ANSWERS) -> list[Any]:
+def read_bounded(answers: Iterable[Any], most: int = MOST_ANSWERS) -> list[Any]:
     """Read what a third party's code answers; raise OverflowError if it has no end."""
     items = list(islice(answers, most + 1))
     if len(items) > most:
@@ -35,7 +35,7 @@ def bounded(answers: Iterable[Any], most: int = MOST_ANSWERS) -> list[Any]:
 
 
 @contextmanager
-def guarded(beginning: str) -> Iterator[None]:
+def guard_call(beginning: str) -> Iterator[None]:
     """Call a third party's code; turn any error but Ctrl-C into one sentence with the given beginning.
 
     Raises:
@@ -46,10 +46,10 @@ def guarded(beginning: str) -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise PluginError(f"{beginning}{raised(error)}") from error
+        raise PluginError(f"{beginning}{describe_error(error)}") from error
 
 
-def raised(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an error's name and message, with file and line of the third party's code if they are known."""
     if isinstance(error, SyntaxError):  # whose own text has file and line
         return in_one_line(error)

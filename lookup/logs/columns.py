@@ -178,7 +178,7 @@ def _json(value: Any) -> str:
     return str(value)
 
 
-def _parsed(parse: Callable[[str], str], most: int) -> Callable[[Any], str]:
+def _check_by_parsing(parse: Callable[[str], str], most: int) -> Callable[[Any], str]:
     """Return the check of a text that `parse` accepts; the latest `most` texts are remembered."""
     # Parsing a name takes longer than all other checks of a row together, and a log repeats its names.
     remembered = lru_cache(maxsize=most)(parse)
@@ -234,7 +234,7 @@ _CLUSTER = _required(
 )
 _BROKER = _required("broker", "broker, as `host:port`")
 # In one spelling: Pulsar's tools also write hashes in upper case and without leading zeros.
-_bundle = _parsed(lambda text: str(NamespaceBundle.parse(text)), 1 << 16)
+_bundle = _check_by_parsing(lambda text: str(NamespaceBundle.parse(text)), 1 << 16)
 _BUNDLE = _required("bundle", "bundle, as `tenant/namespace/0x00000000_0x40000000`", check=_bundle)
 
 #: Columns of each canonical table, in the order of its files.
@@ -249,7 +249,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
             check=_integer,
         ),
         _CLUSTER,
-        _required("topic", "full name, with domain, tenant and namespace", check=_parsed(_topic, 1 << 18)),
+        _required("topic", "full name, with domain, tenant and namespace", check=_check_by_parsing(_topic, 1 << 18)),
         Column("client", "address or name of the client"),
         Column(
             "properties",

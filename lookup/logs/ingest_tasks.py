@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from lookup.errors import InputError
 from lookup.hooks import LogReader
-from lookup.hooks.raised import MOST_ANSWERS, raised
+from lookup.hooks.raised import MOST_ANSWERS, describe_error
 from lookup.logs.columns import check_row
 from lookup.logs.outputs import create_file
 from lookup.logs.schema import CANONICAL, QUARANTINE, ROWS_PER_FILE, write_parquet
@@ -182,7 +182,7 @@ def read_source(job: SourceJob) -> SourceReport:
         stage.report.failure = f"cannot be read: {error}"
     except (Exception, SystemExit) as error:  # noqa: BLE001  a plug-in's reader may raise anything; the driver names it
         position = f"line {lines.number}" if lines.number else "before it read a line"
-        stage.report.failure = f"{position}: {raised(error)}"
+        stage.report.failure = f"{position}: {describe_error(error)}"
         stage.report.is_reader_fault = True
     stage.report.lines = lines.number
     stage.report.requests, stage.report.answers = lines.events.requests, lines.events.answers
@@ -210,7 +210,7 @@ def write_part(job: PartJob) -> tuple[int, int]:
     # Sources that bring no `seq` of their own got `_order` for it; it also decides between rows with one `seq`.
     order = ("ts", "seq", "_order") if job.table == "lookups" else ("ts", "_order")
     staged = pa.concat_tables(pieces)
-    wrong = [pc.coalesce(_covered(refuted, job), pa.scalar(False)) for refuted in job.refuted]
+    wrong = [pc.coalesce(_match_refuted(refuted, job), pa.scalar(False)) for refuted in job.refuted]
     good = staged.filter(~reduce(or_, wrong)) if wrong else staged
     rows = good.sort_by([(name, "ascending") for name in order]).select(CANONICAL[job.table].names)
     for number, start in enumerate(range(0, rows.num_rows, ROWS_PER_FILE)):
@@ -222,7 +222,7 @@ def write_part(job: PartJob) -> tuple[int, int]:
     return staged.num_rows - rows.num_rows, doubled
 
 
-def _covered(refuted: Refuted, job: PartJob) -> pc.Expression:
+def _match_refuted(refuted: Refuted, job: PartJob) -> pc.Expression:
     """Return what tells whether a row of a part is refuted; null where a column that tells is."""
     schema = CANONICAL[job.table]
     # Within the part's own bounds, which are times: a reader may name any numbers.

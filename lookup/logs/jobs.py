@@ -35,7 +35,7 @@ import pyarrow as pa
 from lookup.errors import PulsarLookupError, SettingsError
 from lookup.hooks.protocols import ENTRY_POINT_GROUP
 from lookup.logs.sources import forks_are_safe
-from lookup.model.quoting import listed
+from lookup.model.quoting import join_names
 
 if TYPE_CHECKING:
     # Spark is loaded by who starts it.
@@ -198,7 +198,8 @@ def _with_versions(
     others = [f"{name} {has or 'not installed'} instead of {wanted}" for name, wanted, has in found if has != wanted]
     if others:
         raise SettingsError(
-            f"worker {socket.gethostname()} has {listed(others)}; install for {sys.executable} what is installed here"
+            f"worker {socket.gethostname()} has {join_names(others)}; "
+            f"install for {sys.executable} what is installed here"
         )
     return task(item, shared)
 

@@ -79,14 +79,14 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         InputError: if the output can be no folder, or is not empty without `force`, with nothing touched; or if a later
             run writes it.
     """
-    system, target = _located(output)
+    system, target = _locate_output(output)
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
     path, old = Path(target), Path(target).parent / f".{Path(target).name}.old"
     if is_local and path.name and old.exists():
         _finish_killed(output, path, old, names)
     require_free(output, force=force)
     if not has_folders(system):
-        with _marked(system, output, names):
+        with _unfinished_marker(system, output, names):
             yield Draft(output.rstrip("/"), output)
         return
     with named_refusals(output):
@@ -173,9 +173,9 @@ def keeps(output: str) -> Iterator[None]:
 
 
 @contextmanager
-def _marked(system: arrow_fs.FileSystem, output: str, names: Sequence[str]) -> Iterator[None]:
+def _unfinished_marker(system: arrow_fs.FileSystem, output: str, names: Sequence[str]) -> Iterator[None]:
     """Keep an object in an output that says it is unfinished; remove what the body wrote if it fails."""
-    target = _located(output)[1]
+    target = _locate_output(output)[1]
     # The manifest says that a run is complete, so it is the first to go.
     replaced = dict.fromkeys(("manifest.json", *names))
     with named_refusals(output):
@@ -202,7 +202,7 @@ def require_free(output: str, *, force: bool) -> None:
     Raises:
         InputError: in one sentence.
     """
-    system, target = _located(output)
+    system, target = _locate_output(output)
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
     folder = _nearest_folder(output, target) if is_local else target
     with named_refusals(output):
@@ -239,7 +239,7 @@ def named_refusals(output: str, key: str | None = None) -> Iterator[None]:
 
 def write_beside(output: str, name: str, content: bytes) -> None:
     """Write one more file into an output, which is made if there is none; it appears whole."""
-    system, folder = _located(output)
+    system, folder = _locate_output(output)
     if not has_folders(system):
         _put(system, f"{folder}/{name}", content)
         return
@@ -286,7 +286,7 @@ def create_file(path: str) -> Iterator[Any]:
         raise OSError(error.errno, reason, "/".join(known) or ".") from error
 
 
-def _located(output: str) -> tuple[arrow_fs.FileSystem, str]:
+def _locate_output(output: str) -> tuple[arrow_fs.FileSystem, str]:
     system, path = locate(output)
     return system, path.rstrip("/") or "/"
 

@@ -163,7 +163,7 @@ class _Trial:
         """If nearly all records can be read; there may be none."""
         return self.reasons.total() <= MAX_QUARANTINE_RATIO * self.records
 
-    def recognised(self, doubt: str, notes: Sequence[str] = ()) -> Recognised:
+    def describe(self, doubt: str, notes: Sequence[str] = ()) -> Recognised:
         """Return what the log is; a doubt that the lines have decided is no comment of the mapping any more."""
         notes = [*filter(None, [self.proposal.note]), *notes]
         labels = {key: [label for label, _ in counts.most_common()] for key, counts in self.labels.items()}
@@ -206,7 +206,7 @@ def recognise(source: str, registry: Registry) -> Recognised:
         notes += [f"nothing is read of {mistake}" for mistake in passed_over[:1]]
         if passed_over[1:]:
             notes.append(f"nothing is read of {quantity(len(passed_over) - 1, 'further file')} either")
-        return best.recognised(best.proposal.doubt if len(equals) > 1 else "", notes)
+        return best.describe(best.proposal.doubt if len(equals) > 1 else "", notes)
     raise passed_over[0]
 
 
@@ -271,7 +271,7 @@ def _table(file: LogFile) -> Recognised:
         for batch in islice(parquet.iter_batches(batch_size=_HEAD, columns=columns), 1):
             for row in zip(*map(texts_of, batch.columns), strict=True):
                 trial.count({"properties": None, **dict(zip(columns, row, strict=True))})
-    return trial.recognised("")
+    return trial.describe("")
 
 
 def _candidates(path: str, head: _Head, registry: Registry) -> Iterator[list[Proposal]]:

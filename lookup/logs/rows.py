@@ -44,13 +44,13 @@ class LogBatch:
         """The number of each row in its source, from 1."""
         return np.arange(self.rows.num_rows) + self.first_row + 1 if self.lines is None else self.lines
 
-    def taken(self, rows: NDArray[np.bool_]) -> LogBatch:
+    def take(self, rows: NDArray[np.bool_]) -> LogBatch:
         """Return some of the rows, which keep their numbers."""
         if rows.all():
             return self
         return replace(self, rows=self.rows.filter(pa.array(rows)), lines=self.line_numbers[rows])
 
-    def divided(self, codes: NDArray[np.integer[Any]]) -> Iterator[tuple[int, LogBatch]]:
+    def split_by_code(self, codes: NDArray[np.integer[Any]]) -> Iterator[tuple[int, LogBatch]]:
         """Yield each code that occurs, ascending, with its rows in their order."""
         if not len(codes) or codes.min() == codes.max():
             # Most batches are of one code: their rows need not be copied.
@@ -65,7 +65,7 @@ class LogBatch:
         column = self.rows.column("ts")
         times = _micros(column)
         missing = column.is_null().to_numpy(zero_copy_only=False)
-        return self.taken(missing | ((times >= since_us) & (times < until_us)))
+        return self.take(missing | ((times >= since_us) & (times < until_us)))
 
 
 def places_by_code(codes: NDArray[np.integer[Any]]) -> Iterator[tuple[int, NDArray[np.intp]]]:

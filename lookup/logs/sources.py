@@ -268,7 +268,7 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     folders = {name[len(root) :].strip("/").partition("/")[0] for name in names}
     if table in folders and folders & ({*TABLES, "quarantine"} - {table}):
         raise InputError(f"{path}: holds several tables; name the one of them, {path.rstrip('/')}/{table}")
-    files = tuple(_described(prefix + name, name[len(root) :], table) for name in names)
+    files = tuple(_describe_file(prefix + name, name[len(root) :], table) for name in names)
     # A log may have no owners and no reports, but it must have lookups.
     if table == "lookups" and not sum(file.rows for file in files):
         raise InputError(f"{path}: the table {table} has no row")
@@ -325,7 +325,7 @@ def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:
             raise InputError(what, Argument("force", value=True))
 
 
-def _described(path: str, inner: str, table: TableName) -> LogFile:
+def _describe_file(path: str, inner: str, table: TableName) -> LogFile:
     with open_parquet(path) as parquet:
         metadata, schema = parquet.metadata, parquet.schema_arrow
     columns = tuple(schema.names)

@@ -16,10 +16,10 @@ from itertools import pairwise
 
 from lookup.logs.columns import RESULTS, TABLES
 from lookup.logs.readers.jetty_access import RESULT_OF_STATUS
-from lookup.logs.readers.values import cut_quoted, flattened, object_of, unquoted
+from lookup.logs.readers.values import cut_quoted, decode_percent, flatten, object_of
 from lookup.model.address import host_of, is_ip
 from lookup.model.documents import json_value
-from lookup.model.quoting import listed, shown, toml_text
+from lookup.model.quoting import join_names, shown, toml_text
 from lookup.model.time import counted_unit, time_parser
 
 __all__ = [
@@ -141,7 +141,7 @@ def tables_of(texts: Sequence[str]) -> Iterator[TextTable]:
     objects = []
     for text in sample:
         with suppress(ValueError):
-            objects.append(flattened(object_of(text)))
+            objects.append(flatten(object_of(text)))
     if 2 * len(objects) > len(sample):
         keys = dict.fromkeys(key for each in objects for key in each)
         # With an empty value where an object lacks a key.
@@ -149,7 +149,7 @@ def tables_of(texts: Sequence[str]) -> Iterator[TextTable]:
         return
     for delimiter in ("\t", ",", ";", "|", " "):
         quote = '"' if any(f'{delimiter}"' in text or text.startswith('"') for text in sample) else ""
-        rows = [_cut(text, delimiter, quote) for text in sample]
+        rows = [_split_row(text, delimiter, quote) for text in sample]
         if len(rows) < 2 or len(rows[0]) < 2 or sum(len(row) != len(rows[0]) for row in rows) > len(rows) // 20:
             continue
         rows = [row for row in rows if len(row) == len(rows[0])]
@@ -158,7 +158,7 @@ def tables_of(texts: Sequence[str]) -> Iterator[TextTable]:
         names = [name.strip() if has_header else f"column_{n}" for n, name in enumerate(rows[0], start=1)]
         names = fields if len(fields) == len(rows[0]) and not has_header else names
         columns = {name: [row[place].strip() for row in rows[has_header:]] for place, name in enumerate(names)}
-        keyed = {} if has_header or quote else _keyed(columns)
+        keyed = {} if has_header or quote else _find_common_keys(columns)
         if keyed and delimiter == " ":
             columns = {keyed.get(name, name): each for name, each in columns.items()}
             groups = [f"{name}=(?P<{name}>\\S*)" if name in keyed.values() else f"(?P<{name}>\\S*)" for name in columns]
@@ -167,7 +167,7 @@ def tables_of(texts: Sequence[str]) -> Iterator[TextTable]:
         yield TextTable(delimiter, quote, sample[0] if has_header else "", columns, comment)
 
 
-def _keyed(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _find_common_keys(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the keys that stand before all values of a column, as in `client=10.0.0.1`; none if one occurs twice."""
     keys = {}
     for name, values in columns.items():
@@ -192,21 +192,21 @@ def canonical_mapping(table: TextTable) -> Proposal | None:
     if forms.most_common(1)[0][0] not in (None, "iso", "unix_us"):
         return None
     if table.delimiter:
-        mapping = f'use = "csv"\ndelimiter = {toml_text(table.delimiter)}\n{_ignored(names)}'
+        mapping = f'use = "csv"\ndelimiter = {toml_text(table.delimiter)}\n{_ignore_line(names)}'
         return Proposal("CSV with the columns of LOOKUPS", mapping)
     # Objects of LOOKUPS stay whole, for `properties` is one.
     keys = dict.fromkeys(name if name in _KNOWN else name.partition(".")[0] for name in names)
-    return Proposal("JSON Lines with the columns of LOOKUPS", f'use = "jsonl"\n{_ignored(keys)}')
+    return Proposal("JSON Lines with the columns of LOOKUPS", f'use = "jsonl"\n{_ignore_line(keys)}')
 
 
 def _has_use(names: Sequence[str]) -> bool:
     """Return if a table has columns that LOOKUPS does not have, but that a mapping has a use for."""
     others = [name for name in names if name not in _KNOWN and not name.startswith("properties.")]
     mapped = [what for what in ("client", "broker", "weight", "cluster") if what not in names]
-    return any(map(_label, others)) or any(_named(others, _NAMES[what]) for what in mapped)
+    return any(map(_label, others)) or any(_match_names(others, _NAMES[what]) for what in mapped)
 
 
-def _ignored(names: Iterable[str]) -> str:
+def _ignore_line(names: Iterable[str]) -> str:
     """Return the line of a mapping for columns that LOOKUPS does not have."""
     others = [name for name in names if name not in _KNOWN]
     return f"# Columns that LOOKUPS does not have.\nignore = {toml_text(others)}\n" if others else ""
@@ -240,16 +240,16 @@ def _note(columns: Mapping[str, Sequence[str]], times: Sequence[str], topic: str
     others = [name for name in times[1:] if name in columns and columns[name] != columns.get(time)]
     if others:
         are = "are times" if len(others) > 1 else "is a time"
-        notes.append(f"lookups get the time of `{time}`, and {listed(others)} {are} too: is it the right column?")
+        notes.append(f"lookups get the time of `{time}`, and {join_names(others)} {are} too: is it the right column?")
     clocks = [match for value in _values_of(columns, time) if (match := _HOUR.search(value))]
     if any(len(clock[1]) == 1 for clock in clocks) and all(0 < int(clock[1]) <= 12 for clock in clocks):
         notes.append(f"no hour of `{time}` is above 12: if its clock has 12 hours, AM and PM are missing")
     behind = _behind(columns, time)
     zones = sorted({*columns[behind]}) if behind is not None else []
     if zones and _ZONE_NAMES.issuperset(zones):
-        notes.append(f"times are read as UTC, and {behind} says {listed(zones)}: give `timezone` beside the format")
+        notes.append(f"times are read as UTC, and {behind} says {join_names(zones)}: give `timezone` beside the format")
     made = _topic(columns, topic)
-    if "://log/" in made and any(_named(columns, _NAMES[what]) for what in ("tenant", "namespace")):
+    if "://log/" in made and any(_match_names(columns, _NAMES[what]) for what in ("tenant", "namespace")):
         notes.append(f"no columns have whole names of topics, so they are made up: {made}")
     odd = next((value for value in columns.get("weight", ()) if not _NUMBER.fullmatch(value)), None)
     if odd is not None and topic != "weight":
@@ -263,7 +263,7 @@ def _values_of(columns: Mapping[str, Sequence[str]], time: str) -> Sequence[str]
     return [" ".join(parts) for parts in zip(*(columns[name] for name in _columns_of(time)), strict=True)]
 
 
-def _cut(text: str, delimiter: str, quote: str) -> list[str]:
+def _split_row(text: str, delimiter: str, quote: str) -> list[str]:
     if not quote:
         return text.split(delimiter)
     try:
@@ -302,7 +302,7 @@ def _format_of(values: Sequence[str], forms: Sequence[str] = _TIMES) -> str | No
 def _time_and_topic(table: TextTable) -> tuple[list[str], list[str]]:
     """Return the columns or templates that may hold times, and the columns of topics, likeliest first."""
     columns = table.columns
-    named = dict.fromkeys([*_named(columns, _NAMES["timestamp"]), *columns])
+    named = dict.fromkeys([*_match_names(columns, _NAMES["timestamp"]), *columns])
     # A date alone would put every lookup at midnight.
     times = [name for name in named if _format_of(columns[name]) and not all(map(_DATE.fullmatch, columns[name]))]
     if not times:
@@ -314,7 +314,7 @@ def _time_and_topic(table: TextTable) -> tuple[list[str], list[str]]:
     encoded = [name for name in columns if _is_encoded_topic(columns[name])]
     # What three parts between slashes say in every row is no topic, but a server of some kind.
     short = [name for name in columns if _is_short_topic(name, columns[name]) and _may_tell(columns[name])]
-    by_name = _named(columns, _NAMES["topic"])
+    by_name = _match_names(columns, _NAMES["topic"])
     taken = {name for time in times[:1] for name in (time, *_columns_of(time))}
     topics = [name for name in columns if _mostly(_TOPIC, columns[name])]
     requests = [name for name in columns if _has_lookups(columns[name])]
@@ -343,7 +343,7 @@ def _behind(columns: Mapping[str, Sequence[str]], time: str) -> str | None:
 
 def _has_lookups(values: Sequence[str]) -> bool:
     """Return if a column holds requests of which some are Pulsar's lookups over HTTP, percent-encoded or not."""
-    return any(_HTTP_LOOKUP.match(value) or _HTTP_LOOKUP.match(unquoted(value)) for value in values)
+    return any(_HTTP_LOOKUP.match(value) or _HTTP_LOOKUP.match(decode_percent(value)) for value in values)
 
 
 def _mostly(form: re.Pattern[str], values: Sequence[str]) -> bool:
@@ -356,18 +356,18 @@ def _may_tell(values: Sequence[str]) -> bool:
 
 
 def _is_encoded_topic(values: Sequence[str]) -> bool:
-    return any("%" in value for value in values) and _mostly(_TOPIC, [unquoted(value) for value in values])
+    return any("%" in value for value in values) and _mostly(_TOPIC, [decode_percent(value) for value in values])
 
 
 def missing_columns(table: TextTable) -> str:
     """Say which columns a table has, and which of those that a lookup needs are not among them."""
     needed = zip(("times", "topics or paths"), _time_and_topic(table), strict=True)
     missing = " and none ".join(what for what, names in needed if not names)
-    return f"none of its columns holds {missing} in a form that is known; it has {listed(table.columns)}"
+    return f"none of its columns holds {missing} in a form that is known; it has {join_names(table.columns)}"
 
 
 def _is_short_topic(name: str, values: Sequence[str]) -> bool:
-    return not _named([name], _PATHS) and _mostly(_SHORT_TOPIC, values)
+    return not _match_names([name], _PATHS) and _mostly(_SHORT_TOPIC, values)
 
 
 def _mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> str:
@@ -383,7 +383,7 @@ def _mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> 
     lines += [f"# {doubt}"] if doubt else []
     lines += [f"timestamp = {{ column = {toml_text(time)}, format = {toml_text(form)} }}", _topic(columns, topic)]
     for what in ("client", "broker", "cluster"):
-        names = [name for name in _named(columns, _NAMES[what]) if name not in taken]
+        names = [name for name in _match_names(columns, _NAMES[what]) if name not in taken]
         if what == "client":
             # An address is a better client than a name, and a server's own name is none.
             names = [name for name in names if _may_tell(columns[name])]
@@ -403,11 +403,11 @@ def _mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> 
     if "result" not in columns and _has_lookups(columns[topic]):
         values = ", ".join(f"{code} = {toml_text(result)}" for code, result in RESULT_OF_STATUS.items())
         rule = f'rule = "map", values = {{ {values} }}, default = "failed"'
-        statuses = [name for name in _named(columns, _NAMES["status"])[:1] if name not in taken]
+        statuses = [name for name in _match_names(columns, _NAMES["status"])[:1] if name not in taken]
         lines += [f"result = {{ column = {toml_text(name)}, {rule} }}" for name in statuses]
     # An answer to a lookup over HTTP is as long as a name, and no measure of demand.
     weighing = () if _has_lookups(columns[topic]) else _NAMES["weight"]
-    weights = [name for name in _named(columns, weighing) if name not in taken]
+    weights = [name for name in _match_names(columns, weighing) if name not in taken]
     weights = [name for name in weights if all(map(_NUMBER.fullmatch, columns[name]))]
     if weights:
         lines += ["", "# How much a lookup weighs; without it each weighs 1.0."]
@@ -453,12 +453,12 @@ def _topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
         partition = [f"-partition-{{{name}}}" for name in _parts(columns, "partition")]
         template = f"persistent://{above}{{{namespace}}}/{{{topic}}}{''.join(partition)}"
     else:
-        template = f"persistent://log/{'paths' if _named([topic], _NAMES['topic']) else 'values'}/{{{topic}}}"
+        template = f"persistent://log/{'paths' if _match_names([topic], _NAMES['topic']) else 'values'}/{{{topic}}}"
     return f"topic = {toml_text(template)}"
 
 
 def _parts(columns: Mapping[str, Sequence[str]], what: str) -> list[str]:
-    return [name for name in _named(columns, _NAMES[what])[:1] if all(columns[name])]
+    return [name for name in _match_names(columns, _NAMES[what])[:1] if all(columns[name])]
 
 
 def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) -> list[str]:
@@ -477,7 +477,7 @@ def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) 
     if not few:
         return ['# rack = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "b" }']
     return [
-        f"# rack = {{ column = {toml_text(name)} }}  # {listed(label for label, _ in each.most_common(_SHOWN))}"
+        f"# rack = {{ column = {toml_text(name)} }}  # {join_names(label for label, _ in each.most_common(_SHOWN))}"
         for name, each in few.items()
     ]
 
@@ -504,7 +504,7 @@ def _label(name: str) -> str | None:
     return key if key in _LABELS else None
 
 
-def _named(columns: Iterable[str], names: Sequence[str]) -> list[str]:
+def _match_names(columns: Iterable[str], names: Sequence[str]) -> list[str]:
     """Return the columns that have one of the names, in the order of the names; `Client IP` is `client_ip`.
 
     Nested keys follow by their last parts.

@@ -176,7 +176,7 @@ class Events:
         part = _CRI.match(line) if " std" in line else None
         if part is not None:
             prefix, when = part["prefix"], part["time"]
-            text = self._joined((prefix, part["stream"]), line[part.end() :], is_cut=part["tag"] == "P")
+            text = self._join_parts((prefix, part["stream"]), line[part.end() :], is_cut=part["tag"] == "P")
             if text is None:
                 return
             line = text
@@ -199,10 +199,10 @@ class Events:
                 continue
             if self.keeps_objects:
                 records = _objects(whole)
-                yield from [body] if records == values else map(_dumped, records)
+                yield from [body] if records == values else map(_dump, records)
                 continue
             events = _events(whole, ts, "runtime")
-            yield from map(self._line, events) if events else [line if len(values) == 1 else _dumped(value)]
+            yield from map(self._line, events) if events else [line if len(values) == 1 else _dump(value)]
 
     def _whole(self, value: Any, prefix: str) -> Any:
         """Return a record of a container runtime with all of its line, None for a part of which the rest follows."""
@@ -213,10 +213,10 @@ class Events:
         is_docker = "stream" in value and "logtag" not in value and not text.endswith("\n")
         is_cut = value.get("logtag") == "P" or str(value.get("partial_last")).lower() == "false"
         is_cut |= is_docker and (self._docker_ends_lines or len(text.encode()) >= _DOCKER_PART)
-        text = self._joined((prefix, str(value.get("stream"))), text, is_cut=is_cut)
+        text = self._join_parts((prefix, str(value.get("stream"))), text, is_cut=is_cut)
         return None if text is None else {**value, "log": text}
 
-    def _joined(self, source: tuple[str, str], text: str, *, is_cut: bool) -> str | None:
+    def _join_parts(self, source: tuple[str, str], text: str, *, is_cut: bool) -> str | None:
         """Return a line with the parts before it, None if it goes on."""
         text = self._parts.pop(source, "") + text
         if not is_cut:
@@ -275,7 +275,7 @@ def _is_json(text: str) -> bool:
     return _values(text) is not None
 
 
-def _dumped(value: Any) -> str:
+def _dump(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -164,14 +164,14 @@ class Batch(_Columns):
 
     def _by_pair(self, between: Callable[[Location, Location], float | None]) -> FloatArray:
         # Hundreds of clients and brokers stand at a few locations.
-        here, sources = _numbered([client.location for client in self.clients])
-        there, targets = _numbered([Location(), *(broker.location for broker in self.brokers)])
+        here, sources = _number_locations([client.location for client in self.clients])
+        there, targets = _number_locations([Location(), *(broker.location for broker in self.brokers)])
         figures = [[between(source, target) for source in sources] for target in targets]
         by_location = np.array(figures, dtype=np.float64).reshape(len(targets), len(sources))
         return by_location[there][:, here]
 
 
-def _numbered(locations: Sequence[Location]) -> tuple[IndexArray, list[Location]]:
+def _number_locations(locations: Sequence[Location]) -> tuple[IndexArray, list[Location]]:
     different = list(dict.fromkeys(locations))
     numbers = {location: number for number, location in enumerate(different)}
     return np.array([numbers[location] for location in locations], dtype=np.int64), different

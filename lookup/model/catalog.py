@@ -147,5 +147,5 @@ class CatalogView(Protocol):
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
         """Return the topics that have all of these properties, sorted, from an index; all topics for none."""
 
-    def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
+    def select(self, namespace: str, selector: Selector) -> Sequence[str]:
         """Return the topics a selector selects, persistent and non-persistent, sorted, from the index of labels."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["discounted", "on_cycles"]
+__all__ = ["discount_trend", "on_cycles"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -79,7 +79,7 @@ def _shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
     return None
 
 
-def discounted(steps: FloatArray) -> FloatArray:
+def discount_trend(steps: FloatArray) -> FloatArray:
     """Discount the variation of each series by its trend, step by step, shape (n_steps, n_series).
 
     With u and d the sums of all steps up and down, m the lesser and a = (m / the greater) ^ 0.8, a series varies by

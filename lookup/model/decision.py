@@ -246,8 +246,8 @@ class Shortfall:
 
     def __str__(self) -> str:
         # As many digits as tell the two apart: "10, minimum 10" would be a riddle.
-        pairs = ((_written(self.figure, digits), _written(self.limit, digits)) for digits in range(3, 16))
-        figure, limit = next((pair for pair in pairs if pair[0] != pair[1]), (_written(self.figure, 3),) * 2)
+        pairs = ((_write_number(self.figure, digits), _write_number(self.limit, digits)) for digits in range(3, 16))
+        figure, limit = next((pair for pair in pairs if pair[0] != pair[1]), (_write_number(self.figure, 3),) * 2)
         return f"{figure} {self.what}, minimum {limit}"
 
     @property
@@ -256,7 +256,7 @@ class Shortfall:
         return self.figure / self.limit if self.limit else 1.0
 
 
-def _written(number: float, digits: int) -> str:
+def _write_number(number: float, digits: int) -> str:
     return f"{number:,.{digits - 3}f}" if abs(number) >= 1000 else f"{number:.{digits}g}"
 
 

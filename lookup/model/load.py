@@ -148,7 +148,7 @@ class Load:
                 column.flags.writeable = False
         return shown
 
-    def renumbered(self, numbers: Sequence[int]) -> Load:
+    def renumber(self, numbers: Sequence[int]) -> Load:
         """Return the same load by the numbers of another roster; of brokers that are new there is no report.
 
         Args:
@@ -259,7 +259,7 @@ class LoadStats:
         # Round-off can make this negative; Java's NaN there is never above a target, and neither is 0.
         return cls(count, squares, average, math.sqrt(max(0.0, squares / count - average * average)))
 
-    def moved(self, source: float, destination: float, amount: float) -> LoadStats:
+    def after_move(self, source: float, destination: float, amount: float) -> LoadStats:
         """Return the figures after an amount went from one load to another; the source does not fall below 0."""
         left, raised = max(0.0, source - amount), destination + amount
         # As in Pulsar: the two old squares leave the sum before the two new ones enter it.

@@ -109,9 +109,9 @@ class NamespaceBundleStats:
         """
         connected = self.topics + self.consumer_count + self.producer_count
         return (
-            _rounded(self.msg_throughput_in / 1e5),
-            _rounded(self.msg_throughput_out / 1e5),
-            _rounded((self.msg_rate_in + self.msg_rate_out) / 100),
+            _round(self.msg_throughput_in / 1e5),
+            _round(self.msg_throughput_out / 1e5),
+            _round((self.msg_rate_in + self.msg_rate_out) / 100),
             _whole_steps(connected, 500),
             _whole_steps(self.cache_size, 100_000),
         )
@@ -135,7 +135,7 @@ def bundle_stats_from_json(source: str) -> NamespaceBundleStats:
     return record_in(NamespaceBundleStats, parsed_object(source, "bundle stats"), _READERS)
 
 
-def _rounded(value: float) -> int:
+def _round(value: float) -> int:
     # Java's Math.round takes halves up, Python's round takes them to the even neighbour.
     return math.floor(value + 0.5)
 

@@ -15,8 +15,21 @@ from reprlib import Repr
 from typing import Any
 
 __all__ = [
-    "BREAKING", "HIDDEN", "closest", "forbidden_character", "json_text", "listed", "one_line", "printable",
-    "printed_line", "quantity", "shown", "suggestion", "toml_key", "toml_text", "unseen",
+    "BREAKING",
+    "HIDDEN",
+    "closest",
+    "forbidden_character",
+    "join_names",
+    "json_text",
+    "one_line",
+    "printable",
+    "printed_line",
+    "quantity",
+    "shown",
+    "suggestion",
+    "toml_key",
+    "toml_text",
+    "unseen",
 ]  # fmt: skip
 
 #: Categories of what breaks a list of names: control characters, halves of surrogate pairs (no UTF-8), separators of
@@ -56,7 +69,7 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Return names with commas between them, those that are not plain words quoted, and how many are left out."""
     given = list(names)
     quoted = []
@@ -99,12 +112,12 @@ def printable(text: str) -> str:
         >>> print(printable("a\x1b[31mb"))
         a\x1b[31mb
     """
-    return _escaped(text, "\n\t")
+    return _escape(text, "\n\t")
 
 
 def one_line(text: str) -> str:
     """Return a text whose control characters, ends of lines among them, are written as escapes."""
-    return _escaped(text, "")
+    return _escape(text, "")
 
 
 def printed_line(text: str) -> str:
@@ -145,11 +158,11 @@ def toml_text(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
 
     # TOML's basic strings are JSON's, but for characters beyond 16 bits, of which JSON makes two.
-    def written(found: re.Match[str]) -> str:
+    def escape_match(found: re.Match[str]) -> str:
         char, code = found[0], ord(found[0])
         return char if char.isprintable() else f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
 
-    return _PERHAPS_HIDDEN.sub(written, text)
+    return _PERHAPS_HIDDEN.sub(escape_match, text)
 
 
 def quantity(count: int, singular: str, plural: str | None = None) -> str:
@@ -161,7 +174,7 @@ def quantity(count: int, singular: str, plural: str | None = None) -> str:
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
-def _escaped(text: str, kept: str) -> str:
+def _escape(text: str, kept: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in kept else repr(char)[1:-1] for char in text)

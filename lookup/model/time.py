@@ -144,7 +144,7 @@ class _ClockError(Exception):
     """Clocks of a zone showed a time twice, or never."""
 
 
-def _placed(moment: datetime, zone: tzinfo) -> int:
+def _place_in_zone(moment: datetime, zone: tzinfo) -> int:
     if moment.tzinfo is not None:
         return to_us(moment)
     first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
@@ -169,7 +169,7 @@ def parse_iso(text: str, zone: tzinfo = UTC) -> int:
         except ValueError:
             # Some write a blank before the offset.
             moment = datetime.fromisoformat(_BLANK.sub("", text, count=1))
-        return _placed(moment, zone)
+        return _place_in_zone(moment, zone)
     except _ClockError as error:
         raise _unclear(text, zone, error) from None
     except (ValueError, OverflowError):
@@ -203,7 +203,7 @@ def time_parser(form: str, zone: tzinfo) -> TimeParser:
     if form == "access":
         return parse_access_time
     if "%" in form:
-        return _patterned(form, zone)
+        return _build_parser(form, zone)
     raise ValueError(
         f"time format {shown(form)} is unknown; known: {', '.join(_UNIX)}, iso, access, or a strptime pattern with %"
     )
@@ -221,10 +221,10 @@ def _counter(scale: int, form: str) -> TimeParser:
     return parse
 
 
-def _patterned(form: str, zone: tzinfo) -> TimeParser:
+def _build_parser(form: str, zone: tzinfo) -> TimeParser:
     def parse(text: str) -> int:
         try:
-            return _placed(datetime.strptime(text, form), zone)
+            return _place_in_zone(datetime.strptime(text, form), zone)
         except _ClockError as error:
             raise _unclear(text, zone, error) from None
         except (ValueError, OverflowError):

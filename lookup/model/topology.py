@@ -80,10 +80,10 @@ class Topology:
     def _between(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:
         asked = a, b, weight
         if asked not in self._known:
-            self._known[asked] = self._found(a, b, weight, figures)
+            self._known[asked] = self._find_figure(a, b, weight, figures)
         return self._known[asked]
 
-    def _found(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:
+    def _find_figure(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:
         compared = [level for level in LEVELS if None not in (getattr(a, level), getattr(b, level))]
         if not compared:
             return None

@@ -87,7 +87,7 @@ class Transfer:
         """What entries of the journal say of it."""
         return {"step": self.number, "bundle": self.bundle} | ({"back": True} if self.is_back else {})
 
-    def ended(self, event: str, reason: str = "") -> Outcome:
+    def end_with(self, event: str, reason: str = "") -> Outcome:
         """Return its outcome."""
         return Outcome(self.number, self.bundle, self.source, self.destination, event, reason)
 
@@ -292,9 +292,9 @@ class Mover:
         owner, reason = self.watch.owner(move.bundle), obstacle(move, self.watch, registered)
         if reason is not None or owner is None:
             is_back_already = move.is_back and owner is not None and owner.broker == move.destination
-            self._over(move, "moved" if is_back_already else "skipped", str(reason))
+            self._close_step(move, "moved" if is_back_already else "skipped", str(reason))
             return
-        self.journal.write("requested", **move.place, **_asked(move, owner))
+        self.journal.write("requested", **move.place, **_request_fields(move, owner))
         request = _Request(self.rest, move)
         request.start()
         self._going.append(_Going(move, owner, self.watch.releases[move.bundle], request, time.monotonic()))
@@ -308,64 +308,66 @@ class Mover:
         if going.request is None and (is_changed or (owner == going.before and going.age_s > _TRACELESS_S)):
             self._resume(going, owner if is_changed else None)
         elif is_changed and owner is not None:
-            self._arrived(going, owner)
+            self._record_arrival(going, owner)
         elif owner is None and move.bundle in self.watch.split:
-            self._over(move, "skipped", "the bundle was split meanwhile", going)
+            self._close_step(move, "skipped", "the bundle was split meanwhile", going)
         elif going.request is not None and going.request.error is not None and owner is not None:
-            self._refused(going, going.request.error)
+            self._record_refusal(going, going.request.error)
         elif going.age_s > _STEP_S:
             state = "has no owner" if owner is None else f"is still owned by {owner.broker}"
-            self._failed(going, f"{move}: {_STEP_S:g} s after the request the bundle {state}")
+            self._record_failure(going, f"{move}: {_STEP_S:g} s after the request the bundle {state}")
 
     def _resume(self, going: _Going, owner: Owned | None) -> None:
         """Take up a step that an earlier process asked for, or was about to."""
         requested = going.move.requested or {}
         if owner is not None and bool(requested.get("back")) == going.move.is_back:
-            self._arrived(going, owner)
+            self._record_arrival(going, owner)
             return
         # It was not carried out; or it was one of the way there, whatever became of it.
         self._going.remove(going)
         self._waiting.appendleft(replace(going.move, requested=None))
 
-    def _arrived(self, going: _Going, owner: Owned) -> None:
+    def _record_arrival(self, going: _Going, owner: Owned) -> None:
         is_ours = going.request is not None
         others = is_ours and self.watch.releases[going.move.bundle] - going.releases > 1
         if owner.broker == going.move.destination:
-            self._over(going.move, "moved", "somebody else unloaded it as well" if others else "", going)
+            self._close_step(going.move, "moved", "somebody else unloaded it as well" if others else "", going)
         elif others or not is_ours:
             # Not for the way back to undo: for all that is known somebody else has moved it there.
-            self._over(going.move, "skipped", f"{owner.broker} owns the bundle: somebody else has moved it", going)
+            self._close_step(
+                going.move, "skipped", f"{owner.broker} owns the bundle: somebody else has moved it", going
+            )
         else:
-            self._over(going.move, "elsewhere", f"{owner.broker} owns the bundle now", going, owner=owner.broker)
+            self._close_step(going.move, "elsewhere", f"{owner.broker} owns the bundle now", going, owner=owner.broker)
 
-    def _refused(self, going: _Going, error: Exception) -> None:
+    def _record_refusal(self, going: _Going, error: Exception) -> None:
         """End a step whose request failed while nothing was seen to happen."""
         is_refusal = isinstance(error, AdminRefusedError)
         # What somebody else did first may be the reason of the refusal, and its record on its way.
         if going.age_s < (_REFUSED_S if is_refusal else _TRACELESS_S):
             return
         sentence = f"{going.move}: {refusal(error)}"
-        self._failed(going, sentence)
+        self._record_failure(going, sentence)
         if isinstance(error, AdminRefusedError) and error.status in (401, 403):
             raise InputError(sentence)
 
-    def _failed(self, going: _Going, sentence: str) -> None:
+    def _record_failure(self, going: _Going, sentence: str) -> None:
         self._going.remove(going)
         self._done.left += 1
-        self._done.outcomes.append(going.move.ended("failed", sentence))
-        self.journal.write("failed", **going.move.place, **_asked(going.move, going.before), reason=sentence)
+        self._done.outcomes.append(going.move.end_with("failed", sentence))
+        self.journal.write("failed", **going.move.place, **_request_fields(going.move, going.before), reason=sentence)
         if self._done.stopped is None:
             self._end(sentence)
 
-    def _over(self, move: Transfer, event: str, reason: str, going: _Going | None = None, **values: str) -> None:
+    def _close_step(self, move: Transfer, event: str, reason: str, going: _Going | None = None, **values: str) -> None:
         if going is not None:
             self._going.remove(going)
             # Finished moves are paced as well, not only those that begin.
             self._next_at = max(self._next_at, time.monotonic() + self.pace.interval_s)
         self.journal.write(event, **move.place, **values, **({"reason": reason} if reason else {}))
-        self._done.outcomes.append(move.ended(event, reason))
+        self._done.outcomes.append(move.end_with(event, reason))
         self.say(f"{move}: {event}{f', {reason}' if reason else ''}")
 
 
-def _asked(move: Transfer, before: Owned) -> dict[str, Any]:
+def _request_fields(move: Transfer, before: Owned) -> dict[str, Any]:
     return {"from": before.broker, "to": move.destination, "since_us": before.since_us}

@@ -12,7 +12,7 @@ from lookup.collect.collector import Endpoints
 from lookup.collect.sources import AdminRest, Credentials, reason_of
 from lookup.errors import InputError
 from lookup.model.names import split_servers
-from lookup.model.quoting import listed, shown
+from lookup.model.quoting import join_names, shown
 from lookup.moving.plan import MovePlan
 from lookup.moving.watching import OwnerWatch
 
@@ -54,15 +54,15 @@ def guards_of(
 ) -> list[Guard]:
     """Return the guards of an apply, which wants these brokers there and well."""
     urls = {broker.id: broker.web_url or f"http://{broker.id}" for broker in plan.brokers if broker.id in brokers}
-    doors = {broker: _door(url, endpoints) for broker, url in urls.items()}
+    doors = {broker: _broker_client(url, endpoints) for broker, url in urls.items()}
     guards: list[Guard] = [
-        _registered(rest, plan.cluster, brokers, doors),
-        _followed(watch),
+        _guard_registrations(rest, plan.cluster, brokers, doors),
+        _guard_owners(watch),
         _reporting(watch, brokers, tolerances.max_load_age_s),
     ]
     if tolerances.prometheus is not None:
         prometheus = AdminRest(tolerances.prometheus, Credentials(tls_ca=endpoints.credentials.tls_ca))
-        guards += [_queried(prometheus, query) for query in tolerances.queries]
+        guards += [_guard_query(prometheus, query) for query in tolerances.queries]
     return guards
 
 
@@ -79,7 +79,7 @@ def stopped_by(guards: Iterable[Guard]) -> str | None:
     return None
 
 
-def _door(url: str, endpoints: Endpoints) -> AdminRest:
+def _broker_client(url: str, endpoints: Endpoints) -> AdminRest:
     """Return the REST of one broker, with the token only if its address is one that was given."""
     credentials, (scheme, servers) = endpoints.credentials, split_servers(endpoints.admin or "")
     is_given = url.rstrip("/") in {f"{scheme}{server}" for server in servers}
@@ -87,7 +87,7 @@ def _door(url: str, endpoints: Endpoints) -> AdminRest:
     return AdminRest(url, credentials if is_given else bare)
 
 
-def _registered(rest: AdminRest, cluster: str, brokers: Sequence[str], doors: dict[str, AdminRest]) -> Guard:
+def _guard_registrations(rest: AdminRest, cluster: str, brokers: Sequence[str], doors: dict[str, AdminRest]) -> Guard:
     # Behind a proxy no broker can be reached by itself.
     reached = {broker: door for broker, door in doors.items() if _answers(door) is None}
 
@@ -95,7 +95,7 @@ def _registered(rest: AdminRest, cluster: str, brokers: Sequence[str], doors: di
         registered = rest.brokers(cluster)
         lost = [broker for broker in brokers if broker not in registered]
         if lost:
-            return f"lost: {listed(lost)} is not registered any more"
+            return f"lost: {join_names(lost)} is not registered any more"
         for broker, door in reached.items():
             reason = _answers(door)
             if reason is not None:
@@ -114,7 +114,7 @@ def _answers(door: AdminRest) -> str | None:
     return None
 
 
-def _followed(watch: OwnerWatch) -> Guard:
+def _guard_owners(watch: OwnerWatch) -> Guard:
     def look() -> str | None:
         trouble = watch.trouble
         return None if trouble is None else f"the state topic cannot be read: {trouble}"
@@ -135,7 +135,7 @@ def _reporting(watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> G
     return Guard(f"no broker's latest load report is older than {max_age_s:g} s", look)
 
 
-def _queried(prometheus: AdminRest, query: str) -> Guard:
+def _guard_query(prometheus: AdminRest, query: str) -> Guard:
     def look() -> str | None:
         for labels, value in prometheus.fetch(f"api/v1/query?{urlencode({'query': query})}", _samples):
             # NaN as well: it is not 0.

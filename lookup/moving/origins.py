@@ -57,18 +57,18 @@ def with_lookups(rows: Rows, folder: str) -> Rows:
             is_sound = pc.and_(pc.greater(weight, 0.0), pc.less_equal(weight, MAX_WEIGHT))
             has_properties = pc.is_valid(some.column("properties"))
             columns = pa.table([*(some.column(name) for name in _PAIR), weight], schema=_SUMS)
-            held.append(_summed(columns.filter(reduce(pc.and_, (is_ours, is_demand, is_sound, has_properties)))))
+            held.append(_sum_by_origin(columns.filter(reduce(pc.and_, (is_ours, is_demand, is_sound, has_properties)))))
             # What is held grows with the pairs, not with the length of the day.
             if sum(map(len, held)) > most:
-                held = [_summed(pa.concat_tables(held))]
+                held = [_sum_by_origin(pa.concat_tables(held))]
                 most = max(_MANY, 2 * len(held[0]))
     except pa.ArrowException as error:
         raise InputError(f"{folder}: {error}") from None
-    in_order = _summed(pa.concat_tables(held)).sort_by([(name, "ascending") for name in _PAIR])
+    in_order = _sum_by_origin(pa.concat_tables(held)).sort_by([(name, "ascending") for name in _PAIR])
     return replace(rows, lookups=in_order)
 
 
-def _summed(rows: pa.Table) -> pa.Table:
+def _sum_by_origin(rows: pa.Table) -> pa.Table:
     by_pair = rows.group_by(list(_PAIR), use_threads=False).aggregate([("weight", "sum")])
     return by_pair.rename_columns([*_PAIR, "weight"]).cast(_SUMS)
 

@@ -24,7 +24,7 @@ from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import Argument, InputError, PolicyError
 from lookup.hooks import Shedder
-from lookup.hooks.raised import guarded
+from lookup.hooks.raised import guard_call
 from lookup.model import (
     Candidates,
     ClusterView,
@@ -40,7 +40,7 @@ from lookup.model.decision import CYCLE_WORDS
 from lookup.model.load import Load, ascending
 from lookup.model.load_data import bundle_stats_from_json
 from lookup.model.names import endpoint_problem, is_system_bundle
-from lookup.model.quoting import listed, quantity, shown, suggestion
+from lookup.model.quoting import join_names, quantity, shown, suggestion
 from lookup.model.request import request_of
 from lookup.model.time import moment_at
 from lookup.moving.balance import Balance, Move
@@ -83,7 +83,7 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
     """
     if policy.shedder is None:
         raise InputError(f"policy {policy.name!r} has no shedder, which plans the moves; name one with a shedder")
-    limits = limits.model_copy(update={"drain": tuple(_drained(state, name) for name in limits.drain)})
+    limits = limits.model_copy(update={"drain": tuple(_drain(state, name) for name in limits.drain)})
     known = {bundle.rpartition("/")[0] for bundle in state.owners}
     for name in limits.only:
         if name not in known:
@@ -96,7 +96,7 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
     return planner.plan(outcome)
 
 
-def _drained(state: ClusterState, name: str) -> str:
+def _drain(state: ClusterState, name: str) -> str:
     brokers = state.view.brokers
     if brokers.number(name) is not None:
         return name
@@ -145,7 +145,7 @@ class _Planner:
     def __init__(self, state: ClusterState, policy: Policy, limits: Limits) -> None:
         self._state, self._limits = state, limits
         # A filter that fails refuses: nothing moves to where nobody could say that it may.
-        self._policy = policy.unforgiving
+        self._policy = policy.with_errors_raised
         view = state.fresh_view()
         self.balance, self._start = Balance(state, limits.drain), Balance(state, limits.drain)
         if not self.balance.staying.any():
@@ -218,7 +218,7 @@ class _Planner:
             may_admit = getattr(part, "may_admit", None)
             if may_admit is None:
                 continue
-            with guarded(f"filter {part.name!r} raised "):
+            with guard_call(f"filter {part.name!r} raised "):
                 mask = np.asarray(may_admit(self._policy.cuts[index](request), brokers, self._instant.seen_by(index)))
             if not mask[brokers.index == number].all():
                 return str(part.reason)
@@ -248,7 +248,7 @@ class _Planner:
         if not self._state.view.registered[source]:
             return Reason.LOAD_MANAGER_CLASS
         admitted = self._instant.offered.index
-        for brokers, reason in self._filtered(bundle):
+        for brokers, reason in self._iter_filtered(bundle):
             if not len(brokers):
                 return str(reason)
             admitted = brokers.index
@@ -259,13 +259,13 @@ class _Planner:
         filled = (self.balance.loads[admitted] + weight) / self.balance.capacities[admitted]
         return int(admitted[int(np.argmin(filled))])
 
-    def _filtered(self, bundle: str) -> Iterator[tuple[Candidates, Reason]]:
+    def _iter_filtered(self, bundle: str) -> Iterator[tuple[Candidates, Reason]]:
         """Yield the brokers that are left after each of the policy's filters, and the filter's reason."""
         policy, request = self._policy, request_of(None, bundle, LookupOptions())
         brokers = self._instant.offered
         for index, part in enumerate(policy.filters):
             try:
-                brokers = brokers.subset(policy.admitted(index, request, brokers, self._instant))
+                brokers = brokers.subset(policy.apply_filter(index, request, brokers, self._instant))
             except PolicyError:
                 yield brokers.subset(np.zeros(len(brokers), dtype=np.bool_)), Reason.POLICY_ERROR
                 return
@@ -280,7 +280,9 @@ class _Planner:
         if self._moves_left < 1 or not self._weight_left > 0.0:
             return IDLE_CYCLE.outcome
         # A name is that of a class elsewhere, and here an object's own.
-        bounded: Any = _Bounded(shedder.name, checked_reads(shedder), self._within(shedder), self._objects, self._note)
+        bounded: Any = _Bounded(
+            shedder.name, checked_reads(shedder), self._with_plan_budget(shedder), self._exceeds_limit, self._note
+        )
         policy = replace(self._policy, shedder=bounded)
         instant = self._instant = Instant(policy, replace(self._view, load=self._shown_load()))
         memory: dict[str, Any] = {}
@@ -313,11 +315,11 @@ class _Planner:
         loads, capacities = self.balance.loads, self.balance.capacities
         return bool((loads[destination] + weight) / capacities[destination] < loads[source] / capacities[source])
 
-    def _objects(self, unload: Unload) -> str | None:
+    def _exceeds_limit(self, unload: Unload) -> str | None:
         # What is nobody's is for the engine to refuse.
         return self._objection(self._weight(unload.bundle)) if unload.bundle in self._state.owners else None
 
-    def _within(self, shedder: Shedder) -> Shedder:
+    def _with_plan_budget(self, shedder: Shedder) -> Shedder:
         """Return a shedder whose own budget for a cycle, if it has one, gives way to limits that are given."""
         limits = self._limits
         if limits.max_moves is None and limits.max_weight is None:
@@ -363,7 +365,7 @@ class _Planner:
             return
         if reason == Reason.DESTINATION_FILTERED and unload.destination is not None:
             number = self._number(unload.destination)
-            refusing = (str(why) for brokers, why in self._filtered(unload.bundle) if number not in brokers.index)
+            refusing = (str(why) for brokers, why in self._iter_filtered(unload.bundle) if number not in brokers.index)
             reason = next(refusing, reason)
         self._refused[unload.bundle] = unload.destination, reason
 
@@ -433,7 +435,7 @@ class _Planner:
         parts = []
         if self._limits.drain:
             owned = sum(owned.broker in self._limits.drain for owned in self._state.owners.values())
-            names = listed(self._limits.drain)
+            names = join_names(self._limits.drain)
             parts.append(
                 f"{drained:,} of {quantity(owned, 'bundle')} can leave {names}" if owned else f"{names} owns nothing"
             )
@@ -469,7 +471,7 @@ class _Planner:
             yield f"ended by {names[1]}"
         silent = [broker.id for broker, known in zip(self._view.brokers, balance.counted, strict=True) if not known]
         if silent:
-            yield f"ended by the age of reports: {listed(silent)} can take nothing"
+            yield f"ended by the age of reports: {join_names(silent)} can take nothing"
 
     def _steps(self) -> Iterable[Step]:
         """Yield the moves in their order: first what must leave, then always what gains most for each reconnect."""

@@ -22,12 +22,12 @@ from lookup.logs.sources import LogFile, list_log, locate, open_parquet, table_s
 from lookup.model.bundles import IsolationPolicy, NamespacePolicies
 from lookup.model.documents import TableName
 from lookup.model.names import cluster_problem, is_system_namespace
-from lookup.model.quoting import listed, quantity
+from lookup.model.quoting import join_names, quantity
 from lookup.model.time import FIRST_US, LAST_US, US_PER_S, time_text
 from lookup.settings.files import namespaces_in
 from lookup.settings.resolve import policies_of
 
-__all__ = ["WINDOW_US", "Rows", "read_now", "recorded", "rows_between"]
+__all__ = ["WINDOW_US", "Rows", "read_now", "read_record", "rows_between"]
 
 #: Reports that count: those of the last hour, µs. A broker whose load hardly changes reports every 15 minutes.
 WINDOW_US = 3600 * US_PER_S
@@ -66,7 +66,9 @@ class Rows:
 # A record.
 
 
-def recorded(folder: str, at_us: int | None = None, cluster: str | None = None, namespaces: str | None = None) -> Rows:
+def read_record(
+    folder: str, at_us: int | None = None, cluster: str | None = None, namespaces: str | None = None
+) -> Rows:
     """Read the rows of a record up to an instant.
 
     Args:
@@ -106,9 +108,9 @@ def recorded(folder: str, at_us: int | None = None, cluster: str | None = None, 
 def _only(names: set[str], wanted: str | None, folder: str) -> str:
     given = Argument("cluster")
     if wanted is not None and wanted not in names:
-        raise InputError(given, f": {folder} is a record of {listed(sorted(names))}, not of {wanted!r}")
+        raise InputError(given, f": {folder} is a record of {join_names(sorted(names))}, not of {wanted!r}")
     if wanted is None and len(names) != 1:
-        raise InputError(given, f" must be given: {folder} has rows of {listed(sorted(names))}")
+        raise InputError(given, f" must be given: {folder} has rows of {join_names(sorted(names))}")
     return wanted or next(iter(names))
 
 
@@ -186,7 +188,7 @@ def read_now(
 
     Args:
         wait_s: seconds after which what has been read has to do.
-        namespaces: as for `recorded`; default: the admin REST is asked for isolation policies and groups.
+        namespaces: as for `read_record`; default: the admin REST is asked for isolation policies and groups.
 
     Raises:
         InputError: if the cluster's name, the brokers or the owners are not known; in one sentence, with the reason.
@@ -293,7 +295,7 @@ class _Seen:
         """Yield a sentence for what did not come in time, and for messages that are not what Pulsar writes."""
         late = list(self._late(observer))
         if late:
-            yield f"{listed(late)} did not report load and bundles within {wait_s:g} s; {_QUIET}"
+            yield f"{join_names(late)} did not report load and bundles within {wait_s:g} s; {_QUIET}"
         for source, reason in observer.troubles.items():
             yield f"{READABLE[source]} cannot be read: {reason}"
         for source, count in observer.refused.items():

@@ -18,7 +18,7 @@ from lookup.logs.rows import Quarantined
 from lookup.model import Broker, ClusterView, Load, Roster
 from lookup.model.documents import TableName
 from lookup.model.load import BundleLoad, ascending
-from lookup.model.quoting import listed, quantity
+from lookup.model.quoting import join_names, quantity
 from lookup.model.time import time_text
 from lookup.moving.origins import near_loads, origins_of
 from lookup.moving.reading import WINDOW_US, Rows
@@ -105,7 +105,7 @@ def state_of(rows: Rows) -> ClusterState:
         InputError: if there is no broker, no bundle has an owner, or no broker has reported its load; one sentence.
     """
     where, left_out = f"{rows.source} at {time_text(rows.at_us)}", Counter[str]()
-    brokers = _registered(rows, left_out)
+    brokers = _read_brokers(rows, left_out)
     if not brokers:
         raise InputError(f"{where}: no broker is registered; without brokers there is no plan")
     roster = Roster([*brokers.values()])
@@ -113,7 +113,7 @@ def state_of(rows: Rows) -> ClusterState:
     owners = {bundle: owned for bundle, owned in every.items() if owned.broker in brokers}
     if not owners:
         raise InputError(f"{where}: no bundle has an owner; without owners there is nothing to move")
-    figures = _reported(rows, roster, left_out)
+    figures = _read_loads(rows, roster, left_out)
     silent = [broker for broker, load in zip(roster.ids, figures.throughput.tolist(), strict=True) if np.isnan(load)]
     if len(silent) == len(roster):
         raise InputError(f"{where}: no broker has reported its load within {WINDOW_US // 60_000_000} minutes")
@@ -124,10 +124,10 @@ def state_of(rows: Rows) -> ClusterState:
     missing = [*rows.missing]
     if silent:
         missing.append(
-            f"no load report of {listed(silent)} is known; nothing is moved to these, and their load counts 0"
+            f"no load report of {join_names(silent)} is known; nothing is moved to these, and their load counts 0"
         )
     if foreign:
-        missing.append(f"{listed(foreign)} run no extensible load manager; nothing is moved to or from these")
+        missing.append(f"{join_names(foreign)} run no extensible load manager; nothing is moved to or from these")
     lost = len(every) - len(owners)
     if lost:
         missing.append(f"{quantity(lost, 'bundle')} of brokers that are not registered any more are left out")
@@ -162,7 +162,7 @@ def _read(rows: Rows, table: TableName, some: pa.Table, left_out: Counter[str]) 
             yield row
 
 
-def _reported(rows: Rows, roster: Roster, left_out: Counter[str]) -> Load:
+def _read_loads(rows: Rows, roster: Roster, left_out: Counter[str]) -> Load:
     """Return what brokers have reported last, as a replay reads LOADS."""
     table, figures = rows.tables["loads"], Load.unknown(len(roster))
     latest = table.take(_latest(table, "broker"))
@@ -171,7 +171,7 @@ def _reported(rows: Rows, roster: Roster, left_out: Counter[str]) -> Load:
     return ReportedLoads.of(columns, len(roster)).figures(0, figures) if len(columns["ts"]) else figures
 
 
-def _registered(rows: Rows, left_out: Counter[str]) -> dict[str, Broker]:
+def _read_brokers(rows: Rows, left_out: Counter[str]) -> dict[str, Broker]:
     brokers: dict[str, Broker] = {}
     for row in _read(rows, "brokers", rows.tables["brokers"], left_out):
         if row.value.event == "unregistered":

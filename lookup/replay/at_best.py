@@ -158,9 +158,9 @@ class BestWalk:
         atom, client, weights = rows.column("atom", span), rows.column("properties", span), weights_of(rows, span)
         of_tick = column_keys(np.repeat(np.arange(len(sizes)), sizes), size=len(sizes))
         for count, bundles in self._maps.items():
-            starts, _ = bundles.ordered()
+            starts, _ = bundles.sort_bundles()
             number_of = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(bundles.names))))
-            (tick, _), piece = of_tick.by(number_of.take(atom), size=len(starts)).numbered()
+            (tick, _), piece = of_tick.by(number_of.take(atom), size=len(starts)).number_keys()
             for number, figure in enumerate(self._figures):
                 shape = figure.n_groups, len(tick)
                 keys = (figure.group_of * len(tick)).take(client) + piece

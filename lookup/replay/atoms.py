@@ -185,7 +185,7 @@ class BundleMap:
         self._index = None
         return True
 
-    def ordered(self) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    def sort_bundles(self) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
         """Return the first atom of every bundle, ascending, and the bundles' names, both of shape (n_bundles,)."""
         # Kept between splits: every grid instant adds up loads by these starts.
         if self._index is None:

@@ -17,7 +17,7 @@ from lookup.engine.ledger import MICRO
 from lookup.errors import InputError
 from lookup.logs.jobs import Workers, run_tasks
 from lookup.model import Roster
-from lookup.model.quoting import listed, quantity
+from lookup.model.quoting import join_names, quantity
 from lookup.model.time import FIRST_US, mistaken_unit, time_text
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import Share
@@ -102,7 +102,7 @@ def plan_clusters(
     answers = run_tasks(workers, list(tasks.values()), work, take_owners, rows=rows)
     owners = dict(zip(tasks, answers, strict=True))
     return [
-        _planned(place, of_cluster, shares[of_cluster.cluster], tables, run, owners.get(place))
+        _plan_cluster(place, of_cluster, shares[of_cluster.cluster], tables, run, owners.get(place))
         for place, of_cluster in enumerate(words)
     ]
 
@@ -195,11 +195,11 @@ def _require_same_names(clusters: Collection[str], tables: Tables) -> None:
         if missing and other:
             raise InputError(
                 f"cluster {missing[0]!r} of the log has no row in the table {table.upper()}, which has rows of "
-                f"{listed(other)}; give both the same names"
+                f"{join_names(other)}; give both the same names"
             )
 
 
-def _planned(
+def _plan_cluster(
     place: int, words: ClusterWords, shares: Sequence[Share], tables: Tables, run: RunPlan, owners: FirstOwners | None
 ) -> ClusterPlan:
     cluster, inputs = words.cluster, tables.settings.inputs
@@ -218,7 +218,7 @@ def _planned(
         words=words,
         timeline=timeline,
         days=days_with_codes(words, shares, brokers),
-        assumed_capacity=_assumed(timeline, words.counts["micro"]),
+        assumed_capacity=_assume_capacity(timeline, words.counts["micro"]),
         registered=times_registered(events.registrations),
         logged=sum(words.by_broker.get(name, 0) for name in brokers),
         loads=_broker_reports(tables, cluster, timeline.roster) if run.is_reported else None,
@@ -274,7 +274,7 @@ def _why_no_broker(tables: Tables) -> str:
     return f"the BROKERS table has no usable row of it and {count}, first {where}: {first.reason}"
 
 
-def _assumed(timeline: Timeline, micro: int) -> float | None:
+def _assume_capacity(timeline: Timeline, micro: int) -> float | None:
     """Return the capacity that makes mean usage over the run 0.5, None if brokers have capacities of their own."""
     if any(broker.capacity is not None for roster, _ in timeline.epochs for broker in roster):
         return None

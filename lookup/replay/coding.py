@@ -26,7 +26,7 @@ from lookup.model.bundles import NamespacePolicies, topic_hash
 from lookup.model.names import NamespaceName, TopicName, is_internal_topic, looks_like_pattern
 from lookup.model.time import QUARTER_US
 from lookup.replay.atoms import AtomRule
-from lookup.replay.days import Codes, PartWriter, WrittenPart, narrowed
+from lookup.replay.days import Codes, PartWriter, WrittenPart, narrow
 from lookup.replay.grouping import column_keys
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule
@@ -183,7 +183,7 @@ class TopicCodes:
             return known
         text = str(topic)
         try:
-            parsed = _parsed(text)
+            parsed = _parse_topic(text)
         except InvalidNameError as error:
             self.reasons[text] = str(error)
             code = self.BAD
@@ -213,7 +213,7 @@ class TopicCodes:
     def digests(self) -> Ints:
         """Return (digest, code) of every topic of demand, shape (n_topics, 2)."""
         self._fold()
-        digests = {topic: parsed.digest for topic in self._demanded if (parsed := _parsed(topic)) is not None}
+        digests = {topic: parsed.digest for topic in self._demanded if (parsed := _parse_topic(topic)) is not None}
         codes = map(self._codes.__getitem__, digests)
         return np.column_stack([np.fromiter(values, dtype=np.int64) for values in (digests.values(), codes)])
 
@@ -231,7 +231,7 @@ class _Topic(NamedTuple):
 
 
 @lru_cache(maxsize=_MOST_TOPICS)
-def _parsed(topic: str) -> _Topic | None:
+def _parse_topic(topic: str) -> _Topic | None:
     """Take a topic's name apart, once per process; None for a topic of the load manager's own."""
     if looks_like_pattern(topic):
         raise InvalidNameError("the topic is a regular expression, which topic list watchers look up")
@@ -284,12 +284,12 @@ class Coder:
             return
         counts["demand"] += len(ts)
         # -1 stands for no broker.
-        self._by_broker = _added(self._by_broker, np.bincount(columns["broker"].astype(np.int64) + 1)[1:])
-        self._by_properties = _added(self._by_properties, np.bincount(columns["properties"]))
+        self._by_broker = _add_counts(self._by_broker, np.bincount(columns["broker"].astype(np.int64) + 1)[1:])
+        self._by_properties = _add_counts(self._by_properties, np.bincount(columns["properties"]))
         counts["micro"] += int(columns["weight"].sum())
         # Of a log that says days only all times are midnights, somewhere.
         counts["quarters"] += int(np.count_nonzero(ts % QUARTER_US == 0))
-        self.share.repeats.add(keys_of(ts, self._coded(batch, "topic", _topic_hash, memo="hash")[usable]))
+        self.share.repeats.add(keys_of(ts, self._code_column(batch, "topic", _topic_hash, memo="hash")[usable]))
         self.share.first_us = min(int(ts.min()), self.share.first_us)
         self.share.last_us = max(int(ts.max()), self.share.last_us)
         self._writer.add(columns)
@@ -300,11 +300,11 @@ class Coder:
         share = self.share
         share.parts = self._writer.parts
         share.namespaces = list(self._atoms.bases)
-        lookups = _added(self._by_properties, np.zeros(len(self._properties), np.int64)).tolist()
+        lookups = _add_counts(self._by_properties, np.zeros(len(self._properties), np.int64)).tolist()
         share.properties = [text if count else None for text, count in zip(self._properties, lookups, strict=True)]
         share.by_properties, share.by_rule = lookups, self._by_rule.tolist()
         share.brokers = list(self._brokers)
-        share.by_broker = _added(self._by_broker, np.zeros(len(share.brokers), np.int64)).tolist()
+        share.by_broker = _add_counts(self._by_broker, np.zeros(len(share.brokers), np.int64)).tolist()
         share.extras = {name: list(words) for name, words in self._extras.items()}
         share.topics = self._atoms.digests()
         return share
@@ -314,13 +314,13 @@ class Coder:
         checks = Checks(batch)
         # Only a row's first problem is reported, so the order of the checks is that of the reasons in quarantine.
         ts = checks.timestamps()
-        atoms = self._coded(batch, "topic", self._atoms.code)
+        atoms = self._code_column(batch, "topic", self._atoms.code)
         checks.refuse(
             atoms == TopicCodes.BAD, lambda text: self._atoms.reasons.get(text, "the topic is missing"), "topic"
         )
         properties, by_rule = self._property_codes(batch)
         checks.refuse(properties < 0, lambda _: "properties is not a JSON object of texts", "properties")
-        results = self._coded(batch, "result", lambda text: RESULTS.index(text) if text in RESULTS else -1)
+        results = self._code_column(batch, "result", lambda text: RESULTS.index(text) if text in RESULTS else -1)
         checks.refuse(results < 0, lambda text: f"result {text!r} is not one of {', '.join(RESULTS)}", "result")
         weights = checks.weights()
         self.quarantined.extend(checks.quarantined)
@@ -333,15 +333,17 @@ class Coder:
             "atom": atoms,
             "properties": properties,
             "weight": weights,
-            "broker": self._coded(batch, "broker", lambda text: -1 if text is None else _code(self._brokers, text)),
+            "broker": self._code_column(
+                batch, "broker", lambda text: -1 if text is None else _code(self._brokers, text)
+            ),
             "read_only": flags(batch.rows, "read_only"),
         }
         for name, words in self._extras.items():
             if name == "domain":
                 # No column of its own, but the beginning of the topic: parsed once per topic of a dictionary as well.
-                columns[name] = self._coded(batch, "topic", partial(_domain_code, words), memo="domain")
+                columns[name] = self._code_column(batch, "topic", partial(_domain_code, words), memo="domain")
             else:
-                columns[name] = self._coded(batch, name, partial(_code, words), memo=f"extra {name}")
+                columns[name] = self._code_column(batch, name, partial(_code, words), memo=f"extra {name}")
         is_demand = usable & (atoms >= 0) & ~is_redirect
         # Of demand only, since shares without any are dropped. One count more, of rows without a rule, is left out.
         if by_rule is not None:
@@ -355,7 +357,7 @@ class Coder:
         apply.
         """
         words, rules = self._properties, self._plan.client_rules
-        logged = self._coded(batch, "properties", lambda text: _canonical_code(text, words))
+        logged = self._code_column(batch, "properties", lambda text: _canonical_code(text, words))
         if not rules or "client" not in batch.rows.schema.names:
             return logged, None
 
@@ -364,10 +366,10 @@ class Coder:
             matching = (index for index, rule in enumerate(rules) if client is not None and rule.matches(client))
             return next(matching, len(rules))
 
-        by_rule = self._coded(batch, "client", first_rule, memo="rules")
+        by_rule = self._code_column(batch, "client", first_rule, memo="rules")
         # Merged once per pair of properties and rule, of which there are few.
         pairs = column_keys(logged, size=len(words) + 1, low=-1).by(by_rule, size=len(rules) + 1)
-        (codes, matched), of_row = pairs.numbered()
+        (codes, matched), of_row = pairs.number_keys()
         texts, labelled = list(words), []
         for code, rule in zip(codes.tolist(), matched.tolist(), strict=True):
             if code < 0 or rule == len(rules):
@@ -378,7 +380,7 @@ class Coder:
                 labelled.append(_code(words, properties_text(merged)))
         return np.array(labelled, dtype=np.int32)[of_row], by_rule
 
-    def _coded(
+    def _code_column(
         self, batch: LogBatch, name: str, code: Callable[[str | None], int], *, memo: str | None = None
     ) -> Codes:
         """Return the code of each row of a text column; `code` is asked once per distinct text of a dictionary."""
@@ -389,11 +391,11 @@ class Coder:
         known = self._maps.get(memo or name)
         if known is None or not known[0].equals(column.dictionary):
             texts = texts_of(column.dictionary)
-            known = column.dictionary, narrowed(np.fromiter(map(code, texts), np.int32, len(texts)))
+            known = column.dictionary, narrow(np.fromiter(map(code, texts), np.int32, len(texts)))
             self._maps[memo or name] = known
         table, indices = known[1], column.indices
         if indices.null_count:
-            table = narrowed(np.append(table.astype(np.int32), np.int32(code(absent))))
+            table = narrow(np.append(table.astype(np.int32), np.int32(code(absent))))
             indices = pc.fill_null(indices, len(known[1]))
         codes: Codes = table.take(indices.to_numpy(zero_copy_only=False))
         return codes
@@ -406,7 +408,7 @@ def used_columns(present: Sequence[str], plan: CodingPlan) -> list[str]:
     return [name for name in present if name in wanted]
 
 
-def _added(a: Ints, b: Ints) -> Ints:
+def _add_counts(a: Ints, b: Ints) -> Ints:
     """Add two counts of which one may be longer."""
     total = np.zeros(max(len(a), len(b)), dtype=np.int64)
     total[: len(a)] += a

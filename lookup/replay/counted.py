@@ -57,14 +57,14 @@ class RowCounts:
     def by_client(self) -> tuple[Ints, Ints, Floats, Floats]:
         """Atom, client class, lookups and weight, whatever broker was logged."""
         keys = column_keys(self.atom).by(self.client, size=self.n_clients)
-        (atom, client), (lookups, weight) = keys.summed(self.lookups, self.weight)
+        (atom, client), (lookups, weight) = keys.sum_values(self.lookups, self.weight)
         return atom, client, lookups, weight
 
     @cached_property
     def by_logged(self) -> tuple[Ints, Ints, Floats]:
         """Atom, logged broker and lookups, whatever the client class."""
         keys = column_keys(self.atom).by(self.logged, size=int(self.logged.max()) + 3, low=-2)
-        (atom, logged), (lookups,) = keys.summed(self.lookups)
+        (atom, logged), (lookups,) = keys.sum_values(self.lookups)
         return atom, logged, lookups
 
 
@@ -82,8 +82,8 @@ def counts_of(cluster: ClusterPlan, weights: Floats | float, atom: Codes, logged
     """Count rows by their columns of shape (n_rows,), at least one; `atom` may be another number of a row."""
     n_clients, width = max(len(cluster.clients), 1), len(cluster.timeline.roster) + 2
     # A bundle meets few brokers in a cell: only the pairs that occur are told apart by client.
-    keys = column_keys(atom).by(logged, size=width, low=-2).compacted().by(client, size=n_clients)
-    (atom, logged, client), lookups, weight = keys.counted(weights)
+    keys = column_keys(atom).by(logged, size=width, low=-2).compact().by(client, size=n_clients)
+    (atom, logged, client), lookups, weight = keys.count_keys(weights)
     return RowCounts(n_clients, atom, logged, client, lookups, weight)
 
 
@@ -181,8 +181,8 @@ def added_up(groups: Sequence[Groups]) -> Groups:
     if len(unit):
         pairs = column_keys(unit).by(broker, size=int(broker.max()) + 2, low=-1)
         # Few of the pairs that could be do occur, so that the keys that tell clients apart stay small.
-        keys = pairs.compacted().by(client, size=int(client.max()) + 1)
-        (unit, broker, client), (lookups, weight) = keys.summed(lookups, weight)
+        keys = pairs.compact().by(client, size=int(client.max()) + 1)
+        (unit, broker, client), (lookups, weight) = keys.sum_values(lookups, weight)
     return Groups(0, groups[0].epoch, unit, broker, client, lookups, weight, is_sum=True)
 
 
@@ -470,7 +470,7 @@ class Counted:
                     brokers=self.rosters[epoch],
                     bundles=self.cluster.units[0],
                     clients=self.cluster.clients,
-                    served=_served([group for group in groups if group.epoch == epoch]),
+                    served=_merge_served([group for group in groups if group.epoch == epoch]),
                     logged=np.where(compared, self.logged, 0.0),
                     agreed=np.where(compared, self.agreed, 0.0),
                     changes=self._changes(part, is_last=is_last),
@@ -509,7 +509,7 @@ class Counted:
         )
 
 
-def _served(groups: Sequence[Groups]) -> Served:
+def _merge_served(groups: Sequence[Groups]) -> Served:
     if not groups:
         no_codes, nothing = np.empty(0, np.int64), np.empty(0)
         return Served(no_codes, no_codes, no_codes, nothing, nothing)

@@ -27,8 +27,20 @@ from lookup.model.documents import TableName
 from lookup.replay.work import WorkDir
 
 __all__ = [
-    "CodedPart", "PartSlice", "PartWriter", "Slice", "SliceRows", "WrittenPart", "day_rows", "days_of",
-    "joined", "narrowed", "order_of", "rows_of", "slices_of_day", "standing",
+    "CodedPart",
+    "PartSlice",
+    "PartWriter",
+    "Slice",
+    "SliceRows",
+    "WrittenPart",
+    "concat_slices",
+    "day_rows",
+    "days_of",
+    "last_row_per",
+    "narrow",
+    "order_of",
+    "rows_of",
+    "slices_of_day",
 ]  # fmt: skip
 
 _DAY_US = 86_400_000_000
@@ -96,7 +108,7 @@ class PartWriter:
             columns = chunks[0]
             if len(chunks) > 1:
                 columns = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in columns}
-            columns = _sorted(columns)
+            columns = _sort_rows(columns)
             first, last = ((int(columns["ts"][row]), int(columns["seq"][row])) for row in (0, -1))
             name = f"{self._folder}/{day}/{self._task:05d}-{len(self.parts):04d}.arrow"
             # The ends are compared first: most columns that vary need no pass over all rows to show it.
@@ -108,7 +120,7 @@ class PartWriter:
             written = {key: values for key, values in columns.items() if key not in constants}
             # Steps too wide for 64 bits wrap around, and do so once more when they are added up.
             written |= {key: np.diff(written[key], prepend=written[key][:1]) for key in _STEPPED if key in written}
-            self._work.write(name, {key: narrowed(values) for key, values in written.items()}, constants)
+            self._work.write(name, {key: narrow(values) for key, values in written.items()}, constants)
             self.parts.append(WrittenPart(name, day, len(columns["ts"]), first, last))
         self._held, self._rows = {}, 0
 
@@ -121,7 +133,7 @@ def days_of(ts_us: NDArray[np.int64], tick_us: int) -> NDArray[np.int64]:
     return ts_us // tick_us * tick_us // _DAY_US
 
 
-def _sorted(columns: _Columns) -> _Columns:
+def _sort_rows(columns: _Columns) -> _Columns:
     """Return rows in order of (ts, seq), rows that are so already without a sort, as most logs are."""
     ts, seq = columns["ts"], columns["seq"]
     later, equal = ts[1:] > ts[:-1], ts[1:] == ts[:-1]
@@ -131,13 +143,13 @@ def _sorted(columns: _Columns) -> _Columns:
     return {name: values[order] for name, values in columns.items()}
 
 
-def narrowed(values: NDArray[Any]) -> NDArray[Any]:
+def narrow(values: NDArray[Any]) -> NDArray[Any]:
     """Return numbers in the smallest integers that hold them: half the bytes is half the time to write and read."""
     if values.dtype.kind != "i" or not len(values):
         return values
     least, most = int(values.min()), int(values.max())
-    narrow = (np.int8, np.int16, np.int32)
-    holding = (kind for kind in narrow if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
+    kinds = (np.int8, np.int16, np.int32)
+    holding = (kind for kind in kinds if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
     return values.astype(next(holding, values.dtype), copy=False)
 
 
@@ -297,7 +309,7 @@ def rows_of(work: WorkDir, pieces: Sequence[PartSlice]) -> SliceRows:
 Span = tuple[SliceRows, int, int]
 
 
-def outlive(rows: SliceRows, held: Sequence[list[Span]]) -> None:
+def copy_tail(rows: SliceRows, held: Sequence[list[Span]]) -> None:
     """Let spans, in place, refer to a copy of the last rows of a slice that ends: the slice itself is not held then."""
     lows = [low for spans in held for of, low, _ in spans if of is rows]
     if not lows:
@@ -308,7 +320,7 @@ def outlive(rows: SliceRows, held: Sequence[list[Span]]) -> None:
         spans[:] = [(tail, low - first, high - first) if of is rows else (of, low, high) for of, low, high in spans]
 
 
-def standing(rows: SliceRows, name: str) -> SliceRows:
+def last_row_per(rows: SliceRows, name: str) -> SliceRows:
     """Return the last row of each value of a column, in order."""
     everything = slice(0, len(rows))
     _, from_end = np.unique(rows.column(name, everything)[::-1], return_index=True)
@@ -316,7 +328,7 @@ def standing(rows: SliceRows, name: str) -> SliceRows:
     return SliceRows({column: rows.column(column, everything)[kept] for column in rows.names}, {})
 
 
-def joined(days: Sequence[SliceRows]) -> SliceRows:
+def concat_slices(days: Sequence[SliceRows]) -> SliceRows:
     """Return the rows of several days, in order of time, as one; days of one table, of no rows if there are none."""
     if len(days) == 1:
         return days[0]
@@ -355,7 +367,7 @@ def slices_of_day(
     places = sum(np.searchsorted(order_of(work, part)[0], grid[1:]) for parts in tables for part in parts)
     ends = np.append(places, rows)
     cuts = [int(grid[place]) for place in _cut_places(ends, most_rows)]
-    pieces = [[_cut(work, part, cuts) for part in parts] for parts in tables]
+    pieces = [[_slice_part(work, part, cuts) for part in parts] for parts in tables]
     for number, (from_us, until_us) in enumerate(pairwise([None, *cuts, None])):
         of_tables = ([part[number] for part in table] for table in pieces)
         yield Slice(from_us, until_us, tuple(tuple(filter(None, of_table)) for of_table in of_tables))
@@ -374,7 +386,7 @@ def _cut_places(ends: Ints, most_rows: int) -> Iterator[int]:
         before = int(ends[place - 1])
 
 
-def _cut(work: WorkDir, part: CodedPart, cuts: Sequence[int]) -> list[PartSlice | None]:
+def _slice_part(work: WorkDir, part: CodedPart, cuts: Sequence[int]) -> list[PartSlice | None]:
     """Return the rows of a part in each slice, None for none."""
     ts, seq = order_of(work, part)
     bounds = [0, *np.searchsorted(ts, cuts).tolist(), len(ts)]

@@ -21,8 +21,8 @@ from lookup.engine.reporting import ReportBoard
 from lookup.model.batch import UNLOADED_BY
 from lookup.model.broker import Roster
 from lookup.replay.counted import ChangeRecord, Counted
-from lookup.replay.days import Span, outlive
-from lookup.replay.grouping import compacted
+from lookup.replay.days import Span, copy_tail
+from lookup.replay.grouping import compact
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.records import Cycle, OwnerInterval, OwnerIntervals
@@ -116,7 +116,7 @@ class ExclusiveReplay(ClusterWalk):
         self._tally.end_slice(rows)
         self._settle_load()
         self._loads.end_slice(rows)
-        outlive(rows, [self._spans, self._demand.spans])
+        copy_tail(rows, [self._spans, self._demand.spans])
 
     def _take_events(self, tick: Tick) -> None:
         events = tick.events
@@ -190,7 +190,7 @@ class ExclusiveReplay(ClusterWalk):
         atoms = tick.rows.column("atom", span)
         # Cheapest question first: in most ticks no atom that occurs is open, and which ones occur is the same for all
         # policies.
-        present = tick.rows.once(("atoms", tick.low, tick.high), lambda: compacted(atoms)[0])
+        present = tick.rows.once(("atoms", tick.low, tick.high), lambda: compact(atoms)[0])
         if not np.count_nonzero(self._is_open.take(present)):
             return
         self._settle_load()
@@ -244,7 +244,7 @@ class ExclusiveReplay(ClusterWalk):
         """The intervals of OWNERS."""
         return self.intervals.rows
 
-    def counted(self) -> Counted:
+    def collect_counts(self) -> Counted:
         """Return what was counted."""
         return Counted(
             cluster=self._cluster,

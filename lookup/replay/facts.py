@@ -100,7 +100,7 @@ class FactsWalk(ClusterWalk):
         keys = column_keys(self._namespace.take(rows.column("atom", span)), size=len(self._cluster.senders.namespaces))
         (namespace, client), lookups, _ = keys.by(
             rows.column("properties", span), size=len(self._cluster.clients)
-        ).counted(1.0)
+        ).count_keys(1.0)
         self._sent.append((namespace, client, lookups))
 
     def _count_induced(self, tick: Tick) -> int:
@@ -142,5 +142,5 @@ class FactsWalk(ClusterWalk):
             induced=self._induced,
             demand=self._demand,
             ticks=self._cluster.timeline.n_ticks,
-            bundles=len(self._cluster.first_bundles().ordered()[0]),
+            bundles=len(self._cluster.first_bundles().sort_bundles()[0]),
         )

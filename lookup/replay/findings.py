@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.model.evidence import effective
-from lookup.model.quoting import closest, listed, quantity, shown
+from lookup.model.quoting import closest, join_names, quantity, shown
 from lookup.replay.outcome import Finding, MetricSums
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.presence import about_times
@@ -85,7 +85,7 @@ def _about_namespace(entry: NamespaceEntry, clusters: Sequence[ClusterPlan]) -> 
     known = {namespace for cluster in clusters for namespace in cluster.words.atoms.namespaces}
     if entry.name not in known:
         like = closest(entry.name, known, cutoff=_ALIKE)
-        right = f"did you mean {shown(like)}?" if like else f"the log has {listed(sorted(known))}"
+        right = f"did you mean {shown(like)}?" if like else f"the log has {join_names(sorted(known))}"
         yield Finding("namespace", f"nothing is looked up in the [[namespaces]] entry {shown(entry.name)}; {right}", 0)
     hosts = {broker.host for cluster in clusters for broker in cluster.timeline.brokers}
     for pattern in (pattern for rule in entry.isolation for pattern in (*rule.primary, *rule.secondary)):
@@ -93,7 +93,7 @@ def _about_namespace(entry: NamespaceEntry, clusters: Sequence[ClusterPlan]) -> 
             yield Finding(
                 "isolation",
                 f"the isolation of {entry.name} names hosts {shown(pattern)}, which fits none of "
-                f"{listed(sorted(hosts))}; a pattern is a regular expression of the whole host name, without port",
+                f"{join_names(sorted(hosts))}; a pattern is a regular expression of the whole host name, without port",
                 0,
             )
 
@@ -106,8 +106,8 @@ def _about_bundles(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) ->
             yield Finding(
                 "bundles",
                 f"policy {shown(policy.name)} has {policy.bundles:,} bundles in a namespace, and OWNERSHIP names "
-                f"{listed(missing)}, whose owners, splits and unloads do not happen to it; leave inputs.ownership out "
-                "to treat all policies alike",
+                f"{join_names(missing)}, whose owners, splits and unloads do not happen to it; leave inputs.ownership "
+                "out to treat all policies alike",
                 len(missing),
             )
 
@@ -146,8 +146,8 @@ def _about_labels(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -
     if published and not sent:
         yield Finding(
             "broker-label",
-            f"brokers publish {listed(sorted(published))}, and none of {quantity(lookups, 'lookup')} sends a property; "
-            "label clients by [[clients]] or by the mapping of the log",
+            f"brokers publish {join_names(sorted(published))}, and none of {quantity(lookups, 'lookup')} sends a "
+            "property; label clients by [[clients]] or by the mapping of the log",
             0,
         )
 
@@ -158,7 +158,7 @@ def _about_unsent(part: str, keys: Sequence[str], sent: Mapping[str, Counter[str
         like = closest(key, sent, cutoff=_ALIKE)
         if key in sent or (any(other in sent for other in keys) and like in (None, *keys)):
             continue
-        known = f"clients send {listed(sorted(sent))}" if sent else "label clients by [[clients]]"
+        known = f"clients send {join_names(sorted(sent))}" if sent else "label clients by [[clients]]"
         right = f"did you mean {shown(like)}?" if like else known
         what = f"{part} uses the property {shown(key)}, which none of {quantity(lookups, 'lookup')} sends"
         yield Finding("policy-key", f"{what}; {right}", 0)
@@ -179,8 +179,8 @@ def _about_unmet(
     if count >= _MANY * sent.total():
         yield Finding(
             "client-label",
-            f"{count:,} of {quantity(lookups, 'lookup')} send {key} = {listed(sorted(alone))}, which no broker has; "
-            f"brokers have {listed(sorted(published[key]))}",
+            f"{count:,} of {quantity(lookups, 'lookup')} send {key} = {join_names(sorted(alone))}, which no broker "
+            f"has; brokers have {join_names(sorted(published[key]))}",
             count,
         )
 
@@ -258,7 +258,7 @@ def _about_sessions(
         if needed > _SHORTER * section.session_s:
             yield Finding(
                 "short-session",
-                f"{listed(readers)} {'goes' if len(readers) == 1 else 'go'} by load, and in evaluation.session_s = "
+                f"{join_names(readers)} {'goes' if len(readers) == 1 else 'go'} by load, and in evaluation.session_s = "
                 f"{section.session_s} a broker of {cluster.name} serves {rate * section.session_s:,.1f} lookups on "
                 f"average, so that load is mostly chance; give evaluation.session_s = {needed}, in which it serves "
                 f"{rate * needed:,.0f}, if sessions of clients last that long",
@@ -285,8 +285,8 @@ def _about_capacities(settings: EvaluationFile, clusters: Sequence[ClusterPlan])
         if without := cluster.without_capacity:
             yield Finding(
                 "no-capacity",
-                f"of {cluster.name} some brokers have a capacity, and {listed(without)} have none, so that their usage "
-                "is unknown; give every broker of a cluster one, or none of them",
+                f"of {cluster.name} some brokers have a capacity, and {join_names(without)} have none, so that their "
+                "usage is unknown; give every broker of a cluster one, or none of them",
                 len(without),
             )
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowKeys", "column_keys", "compacted", "ranges"]
+__all__ = ["RowKeys", "column_keys", "compact", "ranges"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -55,18 +55,18 @@ class RowKeys:
         # numpy divides many times faster than it finds remainders.
         return RowKeys(keys, bound, lambda keys: (*before(keys // size), keys - keys // size * size + low))
 
-    def compacted(self) -> RowKeys:
+    def compact(self) -> RowKeys:
         """Number the keys that occur, if few of the possible ones do: what is counted by them stays small."""
         before = self.columns
-        present, numbers = compacted(self.rows)
+        present, numbers = compact(self.rows)
         return RowKeys(numbers, len(present), lambda numbers: before(present[numbers]))
 
-    def numbered(self) -> tuple[tuple[Ints, ...], Ints]:
+    def number_keys(self) -> tuple[tuple[Ints, ...], Ints]:
         """Return the columns of each key that occurs, ascending, and the number of each row's key among these."""
-        present, numbers = compacted(self.rows)
+        present, numbers = compact(self.rows)
         return self.columns(present), numbers
 
-    def counted(self, weights: Floats | float, *, sparse: int = _SPARSE) -> tuple[tuple[Ints, ...], Floats, Floats]:
+    def count_keys(self, weights: Floats | float, *, sparse: int = _SPARSE) -> tuple[tuple[Ints, ...], Floats, Floats]:
         """Return the columns of each key that occurs, ascending, how often it does, and the sum of its weights.
 
         Args:
@@ -88,13 +88,13 @@ class RowKeys:
             counts, sums = counts[present], sums[present]
         return self.columns(present), counts.astype(np.float64), sums
 
-    def summed(self, *values: Floats) -> tuple[tuple[Ints, ...], list[Floats]]:
+    def sum_values(self, *values: Floats) -> tuple[tuple[Ints, ...], list[Floats]]:
         """Return the columns of each key that occurs, ascending, and the sums of some values of the rows, at least one.
 
         Args:
             values: each of shape (n_rows,).
         """
-        columns, numbers = self.numbered()
+        columns, numbers = self.number_keys()
         return columns, [np.bincount(numbers, weights=column).astype(np.float64) for column in values]
 
 
@@ -109,7 +109,7 @@ def column_keys(column: NDArray[np.integer[Any]], *, size: int | None = None, lo
     return RowKeys(column - np.int64(low) if low else column, size, lambda keys: (keys + low,))
 
 
-def compacted(codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
+def compact(codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
     """Number the codes that occur; return these codes, ascending, and each row's number."""
     largest = int(codes.max(initial=0))
     if largest > _SPARSE * max(len(codes), 1 << 16):

@@ -32,7 +32,7 @@ from lookup.replay.plan import ClusterPlan
 from lookup.replay.proportions import mean_load_of, published_labels, suggested_session
 from lookup.replay.reports import read_tables
 from lookup.replay.run import run_plan
-from lookup.replay.shares import ClusterWords, Coded, code_files, days_with_codes, demanded, merge_words
+from lookup.replay.shares import ClusterWords, Coded, code_files, days_with_codes, group_demand, merge_words
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import SLICE_ROWS, EvaluationFile, EvaluationSection
 from lookup.settings.resolve import client_rules
@@ -158,9 +158,9 @@ def inspect_log(
     if settings is None:
         section = EvaluationSection(incumbent="none")
         coding = CodingPlan(frozenset({"client"}), (), NamespacePolicies(), {}, section.tick_s * MICRO)
-        coded, shares = _coded(path, coding, work, progress)
-        clusters = [_inspected(demand, section, None) for demand in _demands(shares, coding, work)]
-        return Inspection(*_refused(coded), tuple(clusters), ())
+        coded, shares = _code_log(path, coding, work, progress)
+        clusters = [_inspect_cluster(demand, section, None) for demand in _demands(shares, coding, work)]
+        return Inspection(*_count_refused(coded), tuple(clusters), ())
     run = run_plan(settings)
     tables = read_tables(workers, settings, tick_us=run.tick_us, work=work, quarantine=f"{folder}/quarantine")
     reads = frozenset[str]().union(*(policy.reads for policy in policies))
@@ -172,15 +172,17 @@ def inspect_log(
         tick_us=run.tick_us,
         bundle_counts=run.bundle_counts,
     )
-    coded, shares = _coded(path, coding, work, progress)
+    coded, shares = _code_log(path, coding, work, progress)
     demands = _demands(shares, coding, work)
     plans = plan_clusters(workers, shares, tables=tables, run=run, work=work)
     findings = find(settings, policies, plans, run)
-    clusters = [_inspected(demand, settings.evaluation, plan) for demand, plan in zip(demands, plans, strict=True)]
-    return Inspection(*_refused(coded), tuple(clusters), tuple(findings))
+    clusters = [
+        _inspect_cluster(demand, settings.evaluation, plan) for demand, plan in zip(demands, plans, strict=True)
+    ]
+    return Inspection(*_count_refused(coded), tuple(clusters), tuple(findings))
 
 
-def _coded(
+def _code_log(
     path: str, plan: CodingPlan, work: WorkDir, progress: Callable[[str], None]
 ) -> tuple[list[Coded], dict[str, list[Share]]]:
     """Code a log as a replay does; return what tasks coded, and the shares of each cluster that have demand."""
@@ -190,15 +192,15 @@ def _coded(
     progress(f"reading {quantity(rows, 'row')} of {quantity(len(files), 'file')}")
     quarantine = f"{work.root}/quarantine"
     coded = code_files(workers, share_out(files, workers.cores), plan, work=work, quarantine=quarantine)
-    shares = demanded(coded)
+    shares = group_demand(coded)
     if not shares:
-        _, reasons = _refused(coded)
+        _, reasons = _count_refused(coded)
         why = f"; most often: {next(iter(reasons))}" if reasons else ""
         raise InputError(f"{path}: none of the {rows:,} rows is a lookup that asks for a broker{why}")
     return coded, shares
 
 
-def _refused(coded: Sequence[Coded]) -> tuple[int, dict[str, int]]:
+def _count_refused(coded: Sequence[Coded]) -> tuple[int, dict[str, int]]:
     """Return how many rows there are, and those that cannot be used by reason, most frequent first."""
     reasons: Counter[str] = Counter()
     for task in coded:
@@ -209,12 +211,12 @@ def _refused(coded: Sequence[Coded]) -> tuple[int, dict[str, int]]:
 def _demands(shares: Mapping[str, Sequence[Share]], plan: CodingPlan, work: WorkDir) -> list[_CountedDemand]:
     """Count the lookups of each cluster, in order of their names."""
     return [
-        _counted(merge_words(name, plan.rule(name), of_cluster), of_cluster, plan, work)
+        _count_demand(merge_words(name, plan.rule(name), of_cluster), of_cluster, plan, work)
         for name, of_cluster in sorted(shares.items())
     ]
 
 
-def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, work: WorkDir) -> _CountedDemand:
+def _count_demand(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, work: WorkDir) -> _CountedDemand:
     brokers = [*words.by_broker] if plan.policies.isolation else []
     days = days_with_codes(words, shares, {name: number for number, name in enumerate(brokers)})
     ticks: list[tuple[Ints, Ints]] = []
@@ -237,11 +239,11 @@ def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, wor
         (np.concatenate([starts for starts, _ in ticks]), np.concatenate([counts for _, counts in ticks])),
         by_atom,
         {name: int(count) for name, count in zip(clients, by_client.tolist(), strict=True) if name is not None},
-        [*_isolated(words, by_broker, plan.policies)] if brokers else [],
+        [*_find_isolated(words, by_broker, plan.policies)] if brokers else [],
     )
 
 
-def _isolated(words: ClusterWords, by_broker: Ints, rules: NamespacePolicies) -> Iterator[tuple[int, int]]:
+def _find_isolated(words: ClusterWords, by_broker: Ints, rules: NamespacePolicies) -> Iterator[tuple[int, int]]:
     hosts = [Broker(name).host for name in words.by_broker]
     for bundle, span in words.atoms.bundles:
         permits = [rules.permits(bundle.rpartition("/")[0], host) for host in hosts]
@@ -258,7 +260,7 @@ def _slices(parts: Sequence[CodedPart], plan: CodingPlan, work: WorkDir) -> Iter
         yield rows_of(work, cut.tables[0])
 
 
-def _inspected(demand: _CountedDemand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:
+def _inspect_cluster(demand: _CountedDemand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:
     words, atoms = demand.words, demand.words.atoms
     # A file of several clusters names the brokers of all of them.
     named = sum(count > 0 for count in words.by_broker.values())

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO, LazyTopBundles
 from lookup.model.load import RESOURCES, Load
 from lookup.replay.atoms import BundleMap
-from lookup.replay.days import SliceRows, Span, outlive
-from lookup.replay.origins import Origins, Pairs, added, summed_pairs
+from lookup.replay.days import SliceRows, Span, copy_tail
+from lookup.replay.origins import Origins, Pairs, add_pairs, summed_pairs
 from lookup.replay.plan import BundleReports, ClusterPlan, RunPlan
 from lookup.replay.walk import SliceReports
 
@@ -61,7 +61,7 @@ class _Cell:
                 rows.once(("origins", low, high), partial(summed_pairs, rows, slice(low, high), self._n_codes))
                 for rows, low, high in self.spans
             )
-            self._pairs = added(list(sums))
+            self._pairs = add_pairs(list(sums))
         return self._pairs
 
 
@@ -106,7 +106,7 @@ class AtomLoads:
 
     def end_slice(self, rows: SliceRows) -> None:
         """Let go of a slice but for its rows of the last `session_s`."""
-        outlive(rows, [cell.spans for cell in (*self._cells, self._open)])
+        copy_tail(rows, [cell.spans for cell in (*self._cells, self._open)])
 
     def close_cell(self, now_us: int) -> None:
         """Close the open cell at a grid instant."""
@@ -150,7 +150,9 @@ class AtomLoads:
         if not self._has_origins:
             return {}
         cells = tuple(self._cells)
-        return Origins(lambda: [cell.pairs() for cell in cells], self._properties, bundles.ordered(), self._session_s)
+        return Origins(
+            lambda: [cell.pairs() for cell in cells], self._properties, bundles.sort_bundles(), self._session_s
+        )
 
     def weight_of(self, atoms: slice) -> float:
         """Return the load of a bundle at the last grid instant, weight per second."""
@@ -397,7 +399,7 @@ class _BundleLoads:
 
     def __init__(self, bundles: BundleMap, owners: Ints, windows: Windows, seconds: float, *, are_bytes: bool) -> None:
         self._least = 0 if are_bytes else 1
-        self._starts, self._names = bundles.ordered()
+        self._starts, self._names = bundles.sort_bundles()
         self._owners, self._windows, self._seconds = owners, windows, seconds
         self._known: tuple[Ints, Ints, Floats] | None = None
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO
 from lookup.replay.days import SliceRows
 
-__all__ = ["Origins", "Pairs", "added", "summed_pairs"]
+__all__ = ["Origins", "Pairs", "add_pairs", "summed_pairs"]
 
 Ints = NDArray[np.int64]
 #: Keys of pairs of atom and properties, ascending, and the weight of each in micro-units; both of shape (n_pairs,).
@@ -26,7 +26,7 @@ def summed_pairs(rows: SliceRows, span: slice, n_codes: int) -> Pairs:
     return _by_key(keys, rows.column("weight", span))
 
 
-def added(sums: list[Pairs]) -> Pairs:
+def add_pairs(sums: list[Pairs]) -> Pairs:
     """Add weights up by their pairs."""
     if not sums:
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -76,7 +76,7 @@ class Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
         values = sorted({sent[key] for sent in self._properties if key in sent})
         numbers = {value: number for number, value in enumerate(values)}
         of_code = np.array([numbers[sent[key]] if key in sent else -1 for sent in self._properties], np.int64)
-        keys, micro = added(self._pairs())
+        keys, micro = add_pairs(self._pairs())
         atoms, codes = np.divmod(keys, len(self._properties))
         said = (of_code[codes] >= 0) & (micro > 0)
         places = np.searchsorted(self._starts, atoms[said], side="right") - 1

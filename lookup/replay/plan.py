@@ -141,9 +141,9 @@ class ClusterPlan:
         """
         atoms = self.words.atoms
         maps = [self.first_bundles(count) for count in (None, *atoms.rule.counts)]
-        starts, names = maps[0].ordered()
+        starts, names = maps[0].sort_bundles()
         for other in maps[1:]:
-            starts = np.intersect1d(starts, other.ordered()[0])
+            starts = np.intersect1d(starts, other.sort_bundles()[0])
         sizes = np.diff(np.append(starts, atoms.count))
         if len(maps) > 1:
             names = np.array(atoms.names_of(starts), dtype=object)

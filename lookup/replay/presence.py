@@ -30,7 +30,7 @@ _RIGHT = (
 def require_registered(clusters: Sequence[ClusterPlan], run: RunPlan) -> None:
     """Refuse a cluster of whose scored lookups none can be answered, since no broker is registered then."""
     for cluster in clusters:
-        first, last = _scored(cluster, run)
+        first, last = _find_scored_span(cluster, run)
         if first <= last and not _overlap(cluster.registered, first, last):
             raise InputError(
                 f"cluster {shown(cluster.name)} of the log has no broker that is registered at any time of it, so that "
@@ -59,7 +59,7 @@ def require_some_registered(settings: EvaluationFile, first_us: int, last_us: in
 def about_times(clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Finding]:
     """Find clusters in which no broker is registered for a part of the log, or for all of it."""
     for cluster in clusters:
-        first, last = _scored(cluster, run)
+        first, last = _find_scored_span(cluster, run)
         whole = last + 1 - first
         without = whole - _overlap(cluster.registered, first, last)
         if without > _TELLING * whole > 0:
@@ -81,7 +81,7 @@ def _of_any_cluster(settings: EvaluationFile) -> Iterable[Sequence[Registration]
     return [registrations_of(broker_intervals(settings, cluster)) for cluster in {"", *named}]
 
 
-def _scored(cluster: ClusterPlan, run: RunPlan) -> Span:
+def _find_scored_span(cluster: ClusterPlan, run: RunPlan) -> Span:
     """Return the first and the last instant of a cluster's log that is scored; the first is later if none is."""
     begins = run.first_scored(int(cluster.timeline.bounds[0]))
     return max(begins, cluster.words.first_us), cluster.words.last_us

@@ -176,18 +176,18 @@ def flow_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
     # Hundreds of clients and brokers stand at a few places; None is that of unanswered lookups.
     numbers: dict[Location | None, int] = {None: 0}
 
-    def numbered(places: Iterable[Location | None]) -> NDArray[np.int64]:
+    def number_places(places: Iterable[Location | None]) -> NDArray[np.int64]:
         return np.array([numbers.setdefault(place, len(numbers)) for place in places], dtype=np.int64)
 
     parts = []
     for batch in batches:
         sums = [np.bincount(batch.pairs, weights=column) for column in (batch.served.lookups, batch.served.weight)]
-        clients = numbered(client.location for client in batch.clients)
-        brokers = numbered([None, *(broker.location for broker in batch.brokers)])
+        clients = number_places(client.location for client in batch.clients)
+        brokers = number_places([None, *(broker.location for broker in batch.brokers)])
         pairs = np.flatnonzero(sums[0])
         parts.append((clients[pairs % len(clients)], brokers[pairs // len(clients)], *(each[pairs] for each in sums)))
     client, broker, *figures = map(np.concatenate, zip(*parts, strict=True))
-    keys, totals = column_keys(client).by(broker, size=len(numbers)).summed(*figures)
+    keys, totals = column_keys(client).by(broker, size=len(numbers)).sum_values(*figures)
     places = [astuple(place or Location()) for place in numbers]
     rows = [
         (*places[client], broker > 0, *places[broker], *total)

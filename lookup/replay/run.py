@@ -36,7 +36,7 @@ from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.presence import require_registered
 from lookup.replay.reports import Tables, known_figures, known_rates, mean_load, read_tables, unknown_figures
 from lookup.replay.senders import label_of_tenants
-from lookup.replay.shares import Coded, code_files, code_frame, demanded
+from lookup.replay.shares import Coded, code_files, code_frame, group_demand
 from lookup.replay.tasks import (
     Costs,
     GatheredFacts,
@@ -45,10 +45,10 @@ from lookup.replay.tasks import (
     Recipe,
     Replayed,
     TaskRuns,
-    built_here,
+    build_on_driver,
+    build_recipe,
     divide,
     replay_runs,
-    ship,
 )
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection
@@ -128,7 +128,7 @@ def prepare(
     """
     run = run_plan(settings)
     again = _EvaluationRun(workers, settings, work.root, work, (), progress, lambda message: None, None, None)
-    return run, again.planned(again.tables(run), run, extras)[1]
+    return run, again.plan_clusters(again.tables(run), run, extras)[1]
 
 
 def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
@@ -170,12 +170,12 @@ class _EvaluationRun:
         """Replay every policy in every cluster; return the sums."""
         run = run_plan(self.settings, self.by)
         check_by(self.by, run.balance_us)
-        policies = built_here(self.settings)
+        policies = build_on_driver(self.settings)
         unrepeatable = check_foreign(policies)
         foreign = about_foreign(policies, unrepeatable)
         for sentence in foreign:
             self.warn(sentence)
-        recipe = ship(self.settings)
+        recipe = build_recipe(self.settings)
         tables = self.tables(run)
         for sentence in unknown_figures(policies, known_figures(run, tables)):
             self.warn(sentence)
@@ -185,7 +185,7 @@ class _EvaluationRun:
         for sentence in act_warnings(idle, self.settings.evaluation.incumbent):
             self.warn(sentence)
         reads = frozenset[str]().union(*(policy.reads for policy in policies))
-        coded, clusters = self.planned(tables, run, reads & frozenset(EXTRA_FIELDS))
+        coded, clusters = self.plan_clusters(tables, run, reads & frozenset(EXTRA_FIELDS))
         require_scored(clusters, run)
         require_registered(clusters, run)
         seeds = seeds_for(self.settings.evaluation, clusters)
@@ -202,7 +202,7 @@ class _EvaluationRun:
             ],
             inputs=replace(inputs, findings=tuple(findings) or None),
             logged_reason=_why_no_log(clusters),
-            unsalted=_unsalted([policy for policy in policies if not foreign_of(policy)], clusters, run),
+            unsalted=_find_unsalted([policy for policy in policies if not foreign_of(policy)], clusters, run),
             unpaired=frozenset(unrepeatable),
             cannot_act=idle,
             at_best=self._at_best([best for each in gathered for best in each.facts.at_best]),
@@ -224,14 +224,16 @@ class _EvaluationRun:
             progress=self.progress,
         )
 
-    def planned(self, tables: Tables, run: RunPlan, extras: frozenset[str]) -> tuple[list[Coded], list[ClusterPlan]]:
+    def plan_clusters(
+        self, tables: Tables, run: RunPlan, extras: frozenset[str]
+    ) -> tuple[list[Coded], list[ClusterPlan]]:
         """Code the log, and plan every cluster that has demand.
 
         Args:
             extras: fields of requests that are coded besides bundle and properties.
         """
         coded = self._code(tables, run, extras)
-        return coded, plan_clusters(self.workers, demanded(coded), tables=tables, run=run, work=self.work)
+        return coded, plan_clusters(self.workers, group_demand(coded), tables=tables, run=run, work=self.work)
 
     def _code(self, tables: Tables, run: RunPlan, extras: frozenset[str]) -> list[Coded]:
         """Job 1: every task codes a share of the log."""
@@ -372,7 +374,9 @@ def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:
     return f"{logged / demand:.0%} of the lookups carry a known broker, fewer than {FIDELITY_RATIO:.0%}"
 
 
-def _unsalted(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan) -> dict[str, tuple[str, ...]]:
+def _find_unsalted(
+    policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan
+) -> dict[str, tuple[str, ...]]:
     """Return the parts that ignore the salt, by policy; policies without any are left out.
 
     Called after the tasks: these name a part that fails, with the request it was asked about.

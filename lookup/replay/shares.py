@@ -25,15 +25,15 @@ from lookup.logs.sources import FileSplit, check_types, open_parquet
 from lookup.model.names import cluster_problem
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import EXTRA_FIELDS, Coder, CodingPlan, Repeats, Share, properties_text, used_columns
-from lookup.replay.days import CodedPart, Codes, narrowed
+from lookup.replay.days import CodedPart, Codes, narrow
 from lookup.replay.work import WorkDir, write_quarantine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "ClusterWords", "Coded", "check_frame", "code_files", "code_frame", "days_with_codes", "demanded", "merge_words",
-    "read_splits", "short_codes",
+    "ClusterWords", "Coded", "check_frame", "code_files", "code_frame", "days_with_codes", "group_demand",
+    "merge_words", "read_splits", "short_codes",
 ]  # fmt: skip
 
 #: Rows that are coded together: their columns stay in a core's cache.
@@ -107,14 +107,16 @@ def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine:
         """Code one partition, as a single row of bytes."""
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
-        coded = attempt(lambda: _code_batches(task, _numbered(batches, task), plan, work=work, quarantine=quarantine))
+        coded = attempt(
+            lambda: _code_batches(task, _number_batches(batches, task), plan, work=work, quarantine=quarantine)
+        )
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(coded)], pa.binary())], names=["coded"])
 
     selected = frame.select(*used_columns(frame.columns, plan))
     return successes([pickle.loads(row["coded"]) for row in selected.mapInArrow(code, "coded binary").collect()])
 
 
-def _numbered(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[LogBatch]:
+def _number_batches(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[LogBatch]:
     first = 0
     for rows in batches:
         yield LogBatch(rows, f"partition {task}", first, None)
@@ -153,7 +155,7 @@ def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
     column = batch.rows.column("cluster")
     names = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    for code, rows in batch.divided(codes):
+    for code, rows in batch.split_by_code(codes):
         yield None if code < 0 else texts_of(names.dictionary)[code], rows
 
 
@@ -227,7 +229,7 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
     )
 
 
-def demanded(coded: Sequence[Coded]) -> dict[str, list[Share]]:
+def group_demand(coded: Sequence[Coded]) -> dict[str, list[Share]]:
     """Return the shares of each cluster that have lookups that ask for a broker, in order of the tasks."""
     shares: dict[str, list[Share]] = {}
     for share in (share for task in coded for share in task.shares if share.counts["demand"]):
@@ -261,7 +263,7 @@ def _recoding(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> 
         if name in words.extras
     }
     return {
-        "atom": narrowed(_atom_map(words.atoms, share)),
+        "atom": narrow(_atom_map(words.atoms, share)),
         "properties": short_codes(-1 if text is None else by_text[text] for text in share.properties),
         # -1 for no broker, -2 for one that the roster does not know. Code -1 is an index as well: that of the last.
         "broker": short_codes([*(brokers.get(text, -2) for text in share.brokers), -1]),
@@ -280,4 +282,4 @@ def _atom_map(atoms: Atoms, share: Share) -> NDArray[np.int32]:
 
 def short_codes(values: Iterable[int]) -> Codes:
     """Return codes in the smallest integers that hold them: a column of a log is decoded by them."""
-    return narrowed(np.array(list(values), dtype=np.int32))
+    return narrow(np.array(list(values), dtype=np.int32))

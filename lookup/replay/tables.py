@@ -285,15 +285,17 @@ def plain_bundles(rows: pa.RecordBatch, cluster: str | None) -> PlainBundles | N
     Args:
         cluster: of all rows, if the file's path names it.
     """
-    parsed = _parsed(rows.column("stats"))
+    parsed = _parse_objects(rows.column("stats"))
     if parsed is None:
         return None
     column = rows.column("ts")
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     ts: Ints = column.cast(pa.int64()).fill_null(FIRST_US - 1).to_numpy(zero_copy_only=False)
-    clusters = _coded(rows, "cluster") if cluster is None else _checked("cluster", [cluster], np.zeros(len(ts), int))
-    bundles = _coded(rows, "bundle")
+    clusters = (
+        _code_texts(rows, "cluster") if cluster is None else _check_texts("cluster", [cluster], np.zeros(len(ts), int))
+    )
+    bundles = _code_texts(rows, "bundle")
     is_plain = (ts >= FIRST_US) & (ts <= LAST_US) & (clusters[1] >= 0) & (bundles[1] >= 0)
     is_plain &= rows.column("stats").is_valid().to_numpy(zero_copy_only=False)
     figures, gives = {}, {}
@@ -310,7 +312,7 @@ def plain_bundles(rows: pa.RecordBatch, cluster: str | None) -> PlainBundles | N
     return PlainBundles(is_plain, ts, clusters, bundles, figures, gives)
 
 
-def _parsed(texts: pa.Array) -> pa.Table | None:
+def _parse_objects(texts: pa.Array) -> pa.Table | None:
     """Return the keys of JSON objects as columns, None if a text is no plain object."""
     try:
         plain = texts.fill_null("{}").to_pylist()
@@ -325,7 +327,7 @@ def _parsed(texts: pa.Array) -> pa.Table | None:
     return table if table.num_rows == len(plain) else None
 
 
-def _coded(rows: pa.RecordBatch, name: str) -> tuple[list[str | None], Codes]:
+def _code_texts(rows: pa.RecordBatch, name: str) -> tuple[list[str | None], Codes]:
     """Return the distinct texts of a column as the table has them, and the code of each row, -1 if it is not usable."""
     column = rows.column(name)
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -335,10 +337,10 @@ def _coded(rows: pa.RecordBatch, name: str) -> tuple[list[str | None], Codes]:
     except UnicodeDecodeError:
         # Reading single rows says which file it is.
         return [None], np.full(len(codes), -1)
-    return _checked(name, texts, codes)
+    return _check_texts(name, texts, codes)
 
 
-def _checked(name: str, texts: list[str | None], codes: Ints) -> tuple[list[str | None], Codes]:
+def _check_texts(name: str, texts: list[str | None], codes: Ints) -> tuple[list[str | None], Codes]:
     check = _CHECKS[name]
     sound: list[str | None] = []
     for text in texts:

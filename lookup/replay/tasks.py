@@ -38,8 +38,20 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.resolve import load_manager_keys
 
 __all__ = [
-    "Costs", "GatheredFacts", "Output", "PolicyRun", "Recipe", "Replayed", "TaskRuns", "built", "built_here", "divide",
-    "metric_sums", "metrics_of", "replay_runs", "ship",
+    "Costs",
+    "GatheredFacts",
+    "Output",
+    "PolicyRun",
+    "Recipe",
+    "Replayed",
+    "TaskRuns",
+    "build_from_recipe",
+    "build_on_driver",
+    "build_recipe",
+    "divide",
+    "metric_sums",
+    "metrics_of",
+    "replay_runs",
 ]  # fmt: skip
 
 #: Index of a policy among the evaluation's, and a seed.
@@ -106,10 +118,10 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
     runs = [_FACTS, *((policy, seed) for seed in seeds for policy in range(len(costs.policies)))]
     runs.sort(key=costs.of_run, reverse=True)
     early, late = 0.0, sum(size * costs.of_task(runs) for size in sizes)
-    shares, _ = _filled(sizes, costs, runs, late)
+    shares, _ = _fill_cores(sizes, costs, runs, late)
     for _ in range(_HALVINGS):
         limit = (early + late) / 2
-        filled, used = _filled(sizes, costs, runs, limit)
+        filled, used = _fill_cores(sizes, costs, runs, limit)
         if used <= cores:
             shares, late = filled, limit
         else:
@@ -124,7 +136,9 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
     )
 
 
-def _filled(sizes: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit: float) -> tuple[list[_Share], int]:
+def _fill_cores(
+    sizes: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit: float
+) -> tuple[list[_Share], int]:
     """Fill cores up to a limit, beyond it with a single run at most; return the shares and the number of cores."""
     shares: list[_Share] = []
     used, busy = 1, 0.0
@@ -167,7 +181,7 @@ class Recipe:
     conf: str
 
 
-def ship(settings: EvaluationFile) -> Recipe:
+def build_recipe(settings: EvaluationFile) -> Recipe:
     """Return what tasks need to build the policies."""
     return Recipe(
         policies=tuple(policy.model_dump_json() for policy in settings.policies),
@@ -176,7 +190,7 @@ def ship(settings: EvaluationFile) -> Recipe:
     )
 
 
-def built_here(settings: EvaluationFile) -> tuple[Policy, ...]:
+def build_on_driver(settings: EvaluationFile) -> tuple[Policy, ...]:
     """Build the policies on the driver, to see what they read and whether they can be built at all.
 
     Raises:
@@ -187,7 +201,7 @@ def built_here(settings: EvaluationFile) -> tuple[Policy, ...]:
 
 
 @lru_cache(maxsize=4)
-def built(recipe: Recipe) -> tuple[tuple[Policy, ...], tuple[Metric, ...]]:
+def build_from_recipe(recipe: Recipe) -> tuple[tuple[Policy, ...], tuple[Metric, ...]]:
     """Build policies and metrics on a worker; the same recipe is built once per process."""
     registry = load_contents(recipe.plugin_files)
     policies = [PolicySpec.model_validate_json(text) for text in recipe.policies]
@@ -240,7 +254,7 @@ def replay_runs(
     Returns:
         The results of the runs, in order of the task's runs, and the cluster's facts.
     """
-    policies, metrics = built(recipe)
+    policies, metrics = build_from_recipe(recipe)
     replays = [ExclusiveReplay(cluster, run, policies[number], seed=seed) for number, seed in task.runs]
     walk_together([*replays, *([facts] if facts else ())], cluster, run, output.work)
     replayed = []
@@ -251,7 +265,7 @@ def replay_runs(
         write_table(decision_table(name, replay.decisions), f"{output.folder}/decisions", file)
         write_table(owner_table(name, replay.owners), f"{output.folder}/owners", file)
         write_table(cycle_table(name, replay.cycles), f"{output.folder}/cycles", file)
-        counted = replay.counted()
+        counted = replay.collect_counts()
         write_table(cell_table(name, counted.batches), f"{output.folder}/cells", file)
         write_table(flow_table(name, counted.batches), f"{output.folder}/flows", file)
         cycle_sums = None

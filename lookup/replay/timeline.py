@@ -189,7 +189,7 @@ def times_registered(registrations: Iterable[Registration]) -> tuple[Span, ...]:
     """Return when any broker is registered, as [start, end) in order; what is open ends with 64 bits."""
     times: list[Span] = []
     present, since = set[str](), 0
-    for event in _ordered(registrations):
+    for event in _sort_registrations(registrations):
         if event.event == "registered":
             since = since if present else event.ts_us
             present.add(event.broker)
@@ -229,7 +229,7 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
     for event in (event for event in events.unloads if first_us < event.ts_us < end):
         before = later.get(event.ts_us, TickEvents())
         later[event.ts_us] = replace(before, unloads=(*before.unloads, event.bundle))
-    registrations = _ordered(event for event in events.registrations if event.ts_us < end)
+    registrations = _sort_registrations(event for event in events.registrations if event.ts_us < end)
     cuts = {*later, *(event.ts_us for event in registrations if event.ts_us >= start)}
     starts = np.array(sorted({*range(start, end, tick_us), *cuts}), dtype=np.int64)
     registry = _epochs(registrations, events.brokers, starts)
@@ -249,7 +249,7 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
     )
 
 
-def _ordered(registrations: Iterable[Registration]) -> list[Registration]:
+def _sort_registrations(registrations: Iterable[Registration]) -> list[Registration]:
     return sorted(registrations, key=lambda event: (event.ts_us, _REGISTRY_ORDER[event.event], event.broker))
 
 

@@ -21,12 +21,12 @@ from lookup.replay.days import (
     CodedPart,
     PartSlice,
     SliceRows,
+    concat_slices,
     day_rows,
     days_of,
-    joined,
+    last_row_per,
     rows_of,
     slices_of_day,
-    standing,
 )
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.timeline import TickEvents
@@ -127,7 +127,7 @@ def walk_slices(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[l
                 rows_of(work, lookups) if lookups else _NO_ROWS,
                 SliceReports(
                     *(
-                        None if days is None else _reported(days, pieces, name, work, before=earlier)
+                        None if days is None else _read_reports(days, pieces, name, work, before=earlier)
                         for days, pieces, name in zip(reports, reported, ("broker", "bundle"), strict=True)
                     )
                 ),
@@ -154,7 +154,7 @@ def _ticks(cluster: ClusterPlan, rows: SliceRows, reports: SliceReports, numbers
     ]
 
 
-def _reported(
+def _read_reports(
     days: Mapping[int, Sequence[CodedPart]],
     pieces: Sequence[PartSlice],
     name: str,
@@ -164,11 +164,11 @@ def _reported(
 ) -> SliceRows:
     """Return the reports of a slice; where nothing was read yet, with the last of each name from the days before."""
     held = [
-        standing(day_rows(work, parts), name)
+        last_row_per(day_rows(work, parts), name)
         for day, parts in sorted(days.items())
         if before is not None and day < before
     ]
-    return joined([*held, *([rows_of(work, pieces)] if pieces else [])])
+    return concat_slices([*held, *([rows_of(work, pieces)] if pieces else [])])
 
 
 class ClusterWalk:

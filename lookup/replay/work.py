@@ -25,7 +25,7 @@ from lookup.logs.rows import Quarantined
 from lookup.logs.schema import QUARANTINE
 from lookup.logs.sources import locate
 
-__all__ = ["WorkDir", "fetched", "write_quarantine", "write_table"]
+__all__ = ["WorkDir", "fetch", "write_quarantine", "write_table"]
 
 Columns = Mapping[str, NDArray[Any]]
 _ALL = slice(None)
@@ -58,7 +58,7 @@ class WorkDir:
             table = pa.ipc.open_file(pa.memory_map(source)).read_all()[rows]
         else:
             with system.open_input_file(source) as stream:
-                table = fetched(pa.ipc.open_file(stream), rows)
+                table = fetch(pa.ipc.open_file(stream), rows)
         note = json.loads(table.schema.metadata[b"note"])
         columns: dict[str, NDArray[Any]] = {}
         for key in table.column_names:
@@ -89,7 +89,7 @@ class WorkDir:
             remove_folder(system, root)
 
 
-def fetched(reader: pa.RecordBatchFileReader, rows: slice, *, piece_rows: int = _PIECE_ROWS) -> pa.Table:
+def fetch(reader: pa.RecordBatchFileReader, rows: slice, *, piece_rows: int = _PIECE_ROWS) -> pa.Table:
     """Return some rows of a file that was written in pieces of so many rows; pieces without any are not fetched."""
     n_pieces = reader.num_record_batches
     low, high, _ = rows.indices(n_pieces * piece_rows)

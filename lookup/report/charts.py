@@ -90,14 +90,14 @@ def trade_spec(
         _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"x": x}, incumbent),
         _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"y": y}, incumbent),
         _layer(
-            _mark("rule", color="@quiet"), {"x": x, "x2": {"field": "x_high"}, "y": y}, _computed("x", "datum.x_low")
+            _mark("rule", color="@quiet"), {"x": x, "x2": {"field": "x_high"}, "y": y}, _calculate("x", "datum.x_low")
         ),
         _layer(
-            _mark("rule", color="@quiet"), {"x": x, "y": y, "y2": {"field": "y_high"}}, _computed("y", "datum.y_low")
+            _mark("rule", color="@quiet"), {"x": x, "y": y, "y2": {"field": "y_high"}}, _calculate("y", "datum.y_low")
         ),
         rims,
         # Without a number of moves a point has the least size.
-        _layer(_mark("circle", opacity=0.75), point, _computed("size", "isValid(datum.moves) ? datum.moves : 0")),
+        _layer(_mark("circle", opacity=0.75), point, _calculate("size", "isValid(datum.moves) ? datum.moves : 0")),
         words,
     ]
     return {"layer": layers, "data": _ROWS, "height": shape.height, "width": shape.width, "$schema": _SCHEMA}
@@ -166,7 +166,7 @@ def heat_spec(title: str, time_format: str) -> dict[str, Any]:
     }
     # Brokers come at the start of a column and leave at the end of one, or at an instant that has no cell of its own.
     mark = _mark("point", color="@ink", filled=True, opacity=1, size=40)
-    since = _computed("since", "utcFormat(datum.x, '%Y-%m-%d %H:%M')")
+    since = _calculate("since", "utcFormat(datum.x, '%Y-%m-%d %H:%M')")
     layers = [
         _layer(_mark("rect"), cell, {"filter": "isValid(datum.value)"}, since),
         _layer(mark, {"shape": {"value": "triangle-right"}, "x": x, "y": y}, {"filter": "datum.comes"}),
@@ -238,7 +238,7 @@ def _mark(kind: str, **look: object) -> dict[str, Any]:
     return {"type": kind, **look}
 
 
-def _computed(name: str, expression: str) -> dict[str, Any]:
+def _calculate(name: str, expression: str) -> dict[str, Any]:
     return {"calculate": expression, "as": name}
 
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lookup.errors import Argument, SettingsError
-from lookup.model.quoting import listed, printed_line, quantity
+from lookup.model.quoting import join_names, printed_line, quantity
 from lookup.report.blocks import Block, Bullets, Heading, Paragraph, Table
 from lookup.report.figures import Run
 from lookup.report.markdown import markdown
 from lookup.report.numbers import NOTHING, signed_text, value_text
-from lookup.report.sentences import joined
+from lookup.report.sentences import join_clauses
 from lookup.score.figures import Figure
 
 __all__ = [
@@ -262,7 +262,7 @@ def headline(difference: Difference) -> str:
     for mark, words in kinds.items():
         of_kind = [change for change in changed if change.is_certain and change.mark == mark]
         if of_kind:
-            shown.append(f"{quantity(len(of_kind), 'figure')} {words} ({_named(of_kind)})")
+            shown.append(f"{quantity(len(of_kind), 'figure')} {words} ({_name_changes(of_kind)})")
     unlike = sum(bool(change.unlike) for change in changed)
     perhaps = sum(not change.is_certain for change in changed) - unlike
     more = "more " if shown else ""
@@ -272,11 +272,13 @@ def headline(difference: Difference) -> str:
         (same, "is the same", "are the same"),
     )
     rest = [quantity(count, singular, plural) for count, singular, plural in counts if count]
-    opening = f"From {first} to {second} {joined(shown)}" if shown else f"No change is shown from {first} to {second}"
-    return f"{opening}; {joined(rest)}." if rest else f"{opening}."
+    opening = (
+        f"From {first} to {second} {join_clauses(shown)}" if shown else f"No change is shown from {first} to {second}"
+    )
+    return f"{opening}; {join_clauses(rest)}." if rest else f"{opening}."
 
 
-def _named(changes: Iterable[Change]) -> str:
+def _name_changes(changes: Iterable[Change]) -> str:
     """Return a few changes in words, each figure once however many policies it changed of."""
     by_name: dict[str, list[Change]] = {}
     for change in changes:
@@ -294,7 +296,7 @@ def cautions(difference: Difference) -> list[str]:
     texts = []
     for why in dict.fromkeys(change.unlike for change in unlike):
         of_these = dict.fromkeys(change.name for change in unlike if change.unlike == why)
-        texts.append(f"Not comparable: {listed(of_these)}, since {why}.")
+        texts.append(f"Not comparable: {join_names(of_these)}, since {why}.")
     if len({fingerprints_of(run.manifest["inputs"]).get("lookups") for run in difference.runs}) > 1:
         texts.append("The runs replayed different logs, so changes may come from the log.")
     policies = [run.results.policies for run in difference.runs]

@@ -88,7 +88,7 @@ def _first_screen(results: Results, folder: str, *, has_charts: bool) -> Iterato
     lead.append(Paragraph(sentences.answer(results).sentence, "lead"))
     if results.exit_code:
         lead.append(Paragraph(sentences.conclusion(results)))
-    groups = list(dict.fromkeys(_representative(results, policy) for policy in sentences.ranked(results)))
+    groups = list(dict.fromkeys(_representative(results, policy) for policy in sentences.rank_candidates(results)))
     told = sentences.answer(results).about
     cards = [sentences.card(results, policy, folder, is_first=policy == told) for policy in groups]
     same = [Paragraph(sentences.identical_sentence(results), "note")] if cards else []
@@ -115,7 +115,7 @@ def _trade(results: Results) -> Section:
     rows: list[list[Any]] = []
     texts: list[list[str | Cell]] = []
     # Names of the first rows are drawn for certain.
-    for policy in (results.incumbent, *sentences.ranked(results)):
+    for policy in (results.incumbent, *sentences.rank_candidates(results)):
         up, across = (results.pooled.get((policy, *name)) for name in chosen)
         moved = results.pooled.get((policy, *MOVES))
         if up is None or across is None or not math.isfinite(up.value + across.value):
@@ -240,7 +240,7 @@ def figure_table(
         policies: of the candidates; None: all.
     """
     lines = _lines(results, cluster=cluster, part=part)
-    columns = [results.incumbent, *(sentences.ranked(results) if policies is None else policies)]
+    columns = [results.incumbent, *(sentences.rank_candidates(results) if policies is None else policies)]
     bests = {name: _best_text(rows.values()) for name, rows in lines.items()}
     rows: list[list[str | Cell]] = []
     for name in lines if names is None else names:
@@ -340,7 +340,7 @@ def _cycles(results: Results) -> Iterator[Block]:
     for policy, sums in cycles.items():
         rows = [
             (words, f"{count:,}", number_text(sums.excess[reason]) if reason in sums.excess else NOTHING)
-            for reason, words, count in sums.named()
+            for reason, words, count in sums.rank_reasons()
         ]
         caption = f"Cycles of {policy} after the warm-up, by the reason with which they ended"
         table = Table(("reason", "cycles", "largest excess"), rows, f"cycles-{policy}", caption)

@@ -237,7 +237,7 @@ class _Summary(_Record):
 _Shape = TypeVar("_Shape", _Manifest, _Summary)
 
 
-def _shaped(file: str, document: Mapping[str, Any], shape: type[_Shape]) -> _Shape:
+def _check_shape(file: str, document: Mapping[str, Any], shape: type[_Shape]) -> _Shape:
     """Return a document as far as it is read back."""
     schema, right = document.get("schema"), shape.schema_number
     if schema != right:
@@ -295,10 +295,10 @@ def read_run(path: str, *, manifest: bytes | None = None) -> Run:
     # The manifest first: it is written last, so without it the run is not complete.
     facts = _document(path, "manifest.json", manifest)
     summary = _document(path, "summary.json")
-    read = _shaped(f"{path}/summary.json", summary, _Summary)
-    _shaped(f"{path}/manifest.json", facts, _Manifest)
+    read = _check_shape(f"{path}/summary.json", summary, _Summary)
+    _check_shape(f"{path}/manifest.json", facts, _Manifest)
     try:
-        return Run(path, _restored(read, facts), facts, summary)
+        return Run(path, _restore_results(read, facts), facts, summary)
     except ValidationError as error:
         keys = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors()}))
         version = shown(str(facts["versions"].get("pulsar-lookup")))
@@ -334,7 +334,7 @@ def settings_of(run: Run) -> EvaluationFile:
         ) from None
 
 
-def _restored(summary: _Summary, manifest: Mapping[str, Any]) -> Results:
+def _restore_results(summary: _Summary, manifest: Mapping[str, Any]) -> Results:
     settings = manifest["settings"]
     return Results(
         figures=summary.figures,

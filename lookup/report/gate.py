@@ -98,7 +98,7 @@ def check_budget(
             problems.append(
                 f"{named!r} has no direction and cannot regress; a metric that goes up or down would be right"
             )
-        elif names is not None and not _selected(named, names):
+        elif names is not None and not _match_figures(named, names):
             keys = sorted(name for name in names if name.startswith(f"{metric}["))
             right = f"it has {', '.join(keys)}" if keys else f"it has no figure of {metric}"
             problems.append(f"{named!r} could be measured for no policy of this run; {right}")
@@ -106,7 +106,7 @@ def check_budget(
         raise SettingsError([Sentence(Argument("budget"), f": {problem}") for problem in problems])
 
 
-def _selected(named: str, names: Sequence[str]) -> list[str]:
+def _match_figures(named: str, names: Sequence[str]) -> list[str]:
     """Return the figures that a name of a budget means: the one named, the whole, or else every key of its metric."""
     metric, key = name_of(named)
     exact = metric if key is None else f"{metric}[{key}]"
@@ -132,10 +132,10 @@ def gate_of(results: Results, budget: Mapping[str, float] | None = None, differe
         return Gate(headline, _in_order(checks), has_budget=False, exit_code=code)
     check_budget(budget, results.directions, _names(results))
     if difference is None:
-        checks = list(_named([_candidate(row, results) for row in results.verdicts], _names(results), budget))
+        checks = list(_name_checks([_candidate(row, results) for row in results.verdicts], _names(results), budget))
     else:
         changes = [_change(change, results, difference) for change in difference.changes]
-        checks = list(_named(changes, list(dict.fromkeys(change.name for change in changes)), budget))
+        checks = list(_name_checks(changes, list(dict.fromkeys(change.name for change in changes)), budget))
     if not checks:
         # Silence must not look like consent.
         raise SettingsError(
@@ -144,7 +144,7 @@ def gate_of(results: Results, budget: Mapping[str, float] | None = None, differe
             Argument("against", "RUN_DIR"),
             ", or an evaluation with a candidate",
         )
-    checks = _judged(checks, results)
+    checks = _judge_checks(checks, results)
     guarded = {row.label for row in results.pooled.values() if row.question == "log"}
     open_ = [check for check in checks if check.outcome in ("undecided", "not judged")]
     is_unguarded = any(check.name in guarded for check in open_)
@@ -190,9 +190,9 @@ def _by_verdict(row: Figure, results: Results) -> Check:
     return replace(check, outcome="passed")
 
 
-def _named(checks: Sequence[Check], names: Sequence[str], budget: Mapping[str, float]) -> Iterator[Check]:
+def _name_checks(checks: Sequence[Check], names: Sequence[str], budget: Mapping[str, float]) -> Iterator[Check]:
     for named, tolerated in budget.items():
-        for name in _selected(named, names):
+        for name in _match_figures(named, names):
             yield from (replace(check, budget=tolerated) for check in checks if check.name == name)
 
 
@@ -238,7 +238,7 @@ def _change(change: Change, results: Results, difference: Difference) -> Check:
     )
 
 
-def _judged(checks: Sequence[Check], results: Results) -> list[Check]:
+def _judge_checks(checks: Sequence[Check], results: Results) -> list[Check]:
     """Judge all checks of a budget together, so that between equals chance fails at most 5 % of all runs.
 
     The chance is shared out equally (Bonferroni), by Student's t with the degrees of freedom of the replicates.

@@ -79,7 +79,9 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
         losses = set[tuple[int, int]]()
         for table in of_owners.values():
             forced = table.filter(pc.equal(table["ended_by"], "forced")).filter(pc.field("broker").isin(list(brokers)))
-            losses.update(zip(_numbered(forced["broker"], numbers).tolist(), _us(forced["to"]).tolist(), strict=True))
+            losses.update(
+                zip(_number_names(forced["broker"], numbers).tolist(), _us(forced["to"]).tolist(), strict=True)
+            )
         clusters[cluster] = ClusterHistory(
             columns,
             width,
@@ -92,7 +94,7 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
 
 
 def _load(table: pa.Table, numbers: Mapping[str, int], columns: NDArray[np.int64], width: int) -> NDArray[np.float64]:
-    broker, column = _numbered(table["broker"], numbers), (_us(table["ts"]) - columns[0]) // width
+    broker, column = _number_names(table["broker"], numbers), (_us(table["ts"]) - columns[0]) // width
     served = np.zeros((len(numbers), len(columns)))
     np.add.at(served, (broker, column), table["weight"].to_numpy())
     # Broker-cells, since a broker that came within a column has less of it.
@@ -201,7 +203,7 @@ def _by_cluster(folder: str, name: str, seed: int) -> dict[str, dict[str, pa.Tab
     return tables
 
 
-def _numbered(column: pa.ChunkedArray, numbers: Mapping[str, int]) -> NDArray[np.int64]:
+def _number_names(column: pa.ChunkedArray, numbers: Mapping[str, int]) -> NDArray[np.int64]:
     places = pc.index_in(column, value_set=pa.array(list(numbers), pa.string()))
     return np.asarray(places.to_numpy(), dtype=np.int64)
 

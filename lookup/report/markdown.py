@@ -47,36 +47,36 @@ def markdown(blocks: Iterable[Block]) -> str:
 def _texts(block: Block) -> Iterator[str]:  # noqa: C901  a case for each kind of block
     match block:
         case Heading(text, level):
-            yield f"{'#' * level} {_escaped(text)}"
+            yield f"{'#' * level} {_escape(text)}"
         case Paragraph(text, role):
-            head, colon, rest = _escaped(text).partition(": ")
-            text = f"**{head}{colon.strip()}** {rest}".strip() if role == "lead" else _escaped(text)
+            head, colon, rest = _escape(text).partition(": ")
+            text = f"**{head}{colon.strip()}** {rest}".strip() if role == "lead" else _escape(text)
             yield textwrap.fill(text, _WIDTH) if block.is_wrapped else text
         case Bullets(items):
-            yield "\n".join(f"* {_escaped(item)}" for item in items)
+            yield "\n".join(f"* {_escape(item)}" for item in items)
         case Definitions(items):
             yield from _texts(Bullets([f"{word}: {text}" for word, text in items]))
         case Cards(items):
             yield "\n".join(line for card in items for line in _card_lines(card))
         case Fold(title, inner):
-            yield f"### {_escaped(title)}"
+            yield f"### {_escape(title)}"
             for each in inner:
                 yield from _texts(each)
         case Choice(of, tables):
             for name, table in tables:
-                yield f"{_escaped(f'{of} {name}')}:"
+                yield f"{_escape(f'{of} {name}')}:"
                 yield from _texts(table)
         case Table():
             yield "\n".join(_table_lines(block))
 
 
 def _card_lines(card: Card) -> Iterator[str]:
-    yield f"* **{_escaped(card.title)}**: {_escaped(card.sentence)}"
+    yield f"* **{_escape(card.title)}**: {_escape(card.sentence)}"
     for head, facets, nothing in card.rows:
         if facets or nothing:
-            yield f"  * {head}: {_escaped('; '.join(map(_facet_text, facets)) or nothing)}"
-    yield f"  * How sure: {_escaped(card.certainty)}"
-    yield f"  * Next: {_escaped(card.step)}{f' `{_escaped(card.command)}`' if card.command else ''}"
+            yield f"  * {head}: {_escape('; '.join(map(_facet_text, facets)) or nothing)}"
+    yield f"  * How sure: {_escape(card.certainty)}"
+    yield f"  * Next: {_escape(card.step)}{f' `{_escape(card.command)}`' if card.command else ''}"
 
 
 def _facet_text(facet: Facet) -> str:
@@ -90,8 +90,7 @@ def _table_lines(table: Table) -> Iterator[str]:
     cells = [[f"{cell.text} {cell.detail}".strip() for cell in row] for row in table.cells]
     # A bar would end the cell, a star would begin emphasis.
     rows = [
-        [_escaped(text).replace("|", "\\|").replace("*", "\\*") for text in row]
-        for row in (list(table.columns), *cells)
+        [_escape(text).replace("|", "\\|").replace("*", "\\*") for text in row] for row in (list(table.columns), *cells)
     ]
     widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
     for number, row in enumerate(rows):
@@ -100,7 +99,7 @@ def _table_lines(table: Table) -> Iterator[str]:
             yield "|" + "|".join("-" * (width + 2) for width in widths) + "|"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Write a text in which names out of settings and logs make no tag, no link and no line of their own."""
     text = printed_line(text).replace("<", "&lt;").replace("](", "]\\(")
     # GitHub makes a link of an address alone.

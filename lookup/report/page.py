@@ -21,7 +21,7 @@ from lookup.model.time import moment_at
 from lookup.report.blocks import Section, charts_of
 from lookup.report.document import sections
 from lookup.report.figures import Run
-from lookup.report.sentences import ranked
+from lookup.report.sentences import rank_candidates
 
 __all__ = ["html_report"]
 
@@ -64,7 +64,7 @@ def html_report(run: Run, *, folder: str | None = None) -> str:
         period=_period(inputs.first_us, inputs.last_us),
         version=run.manifest["versions"]["pulsar-lookup"],
         incumbent=run.results.incumbent,
-        candidates=ranked(run.results),
+        candidates=rank_candidates(run.results),
         replayed=f"{replayed}, {quantity(len(run.results.seeds), 'seed')}",
         clusters=run.results.clusters,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lookup.model.quoting import listed, quantity
+from lookup.model.quoting import join_names, quantity
 from lookup.moving.plan import MovePlan
 from lookup.report.blocks import Table
 from lookup.report.numbers import NOTHING, number_text
@@ -28,7 +28,7 @@ def plan_notes(plan: MovePlan) -> list[str]:
         notes.append("balance never gets worse on the way")
     if near := [of.label for of in plan.figures if of.metric == "near"]:
         notes.append(
-            f"{listed(near)}: share of load on brokers with the properties that its clients sent in the day before"
+            f"{join_names(near)}: share of load on brokers with the properties that its clients sent in the day before"
         )
     return [*notes, *plan.missing]
 

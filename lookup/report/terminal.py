@@ -69,7 +69,7 @@ def show(
     say(_answer(results, folder, is_quiet=is_quiet))
     names = None if is_whole else first_figures(results)
     # Of policies that decide alike only the first has a column, unless all is asked for.
-    policies = sentences.ranked(results)
+    policies = sentences.rank_candidates(results)
     if not is_whole:
         policies = [name for name in policies if name == _first_like(results, policies, name)]
     table = figure_table(results, names, policies=policies)
@@ -100,7 +100,7 @@ def _left_out(number: int, what: str, rest: str) -> list[str]:
 def _answer(results: Results, folder: str, *, is_quiet: bool) -> Iterator[str]:
     answer = sentences.answer(results)
     yield answer.sentence
-    order = sentences.ranked(results)
+    order = sentences.rank_candidates(results)
     for place, policy in enumerate(name for name in order if name == _first_like(results, order, name)):
         card = sentences.card(results, policy, folder, is_first=policy == answer.about)
         yield f"  {card.title}: {card.sentence}"

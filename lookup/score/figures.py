@@ -150,7 +150,7 @@ FIGURES = pa.schema([(each.name, _type_of(each.name)) for each in fields(Figure)
 
 def figures_of(scored: Scored) -> list[Figure]:
     """Write everything that was scored as rows, ordered by policy, metric, key, part of the demand and cluster."""
-    return _ordered(_rows(scored), scored)
+    return _sort_figures(_rows(scored), scored)
 
 
 def _rows(scored: Scored) -> list[Figure]:
@@ -177,9 +177,9 @@ def _columns_beside(
     more: dict[tuple[str | None, ...], dict[str, Any]] = defaultdict(dict)
     for of, verdict in verdicts.items():
         metric = scored.metric[verdict.metric]
-        more[None, *of] |= _judged(verdict, metric)
+        more[None, *of] |= _verdict_columns(verdict, metric)
         for one in verdict.clusters:
-            more[one.cluster, *of] |= _turned(metric, one.delta, one.low, one.high)
+            more[one.cluster, *of] |= _turn_gain(metric, one.delta, one.low, one.high)
     for name, value in scored.at_best.items():
         more[None, *name]["at_best"] = value
     for winner in scored.winners:
@@ -217,21 +217,21 @@ def _figure(estimate: Estimate, more: Mapping[str, Any] | None = None) -> Figure
     return blank_figure(series.policy, series.metric, series.key, scope, **(known | dict(more or {})))
 
 
-def _judged(verdict: Verdict, metric: Metric) -> dict[str, Any]:
+def _verdict_columns(verdict: Verdict, metric: Metric) -> dict[str, Any]:
     intervals: dict[str, float] = {}
     for name, span in (("log", verdict.on_log), ("demand", verdict.for_demand)):
-        turned = _turned(metric, verdict.delta, span.low, span.high)
+        turned = _turn_gain(metric, verdict.delta, span.low, span.high)
         intervals |= {f"{name}_low": turned["change_low"], f"{name}_high": turned["change_high"]}
     same = "against margin verdict reason holds_for primary guard alone p_value p_family".split()
     return {
         **{name: getattr(verdict, name) for name in same},
-        **_turned(metric, verdict.delta, verdict.low, verdict.high),
+        **_turn_gain(metric, verdict.delta, verdict.low, verdict.high),
         **intervals,
         **_units(verdict.units),
     }
 
 
-def _turned(metric: Metric, delta: float, low: float, high: float) -> dict[str, float]:
+def _turn_gain(metric: Metric, delta: float, low: float, high: float) -> dict[str, float]:
     """Turn a gain with its interval into a change: fewer moves are a negative change."""
     # Adding 0.0 turns -0.0 into 0.0.
     ends = (low + 0.0, high + 0.0) if metric.better == "up" else (0.0 - high, 0.0 - low)
@@ -245,7 +245,7 @@ def _units(units: Units | None) -> dict[str, Any]:
     return dict(zip(names, known or (None, None, math.nan, None), strict=True))
 
 
-def _ordered(rows: Sequence[Figure], scored: Scored) -> list[Figure]:
+def _sort_figures(rows: Sequence[Figure], scored: Scored) -> list[Figure]:
     policies, metrics = list(scored.plan.policies), [metric.name for metric in scored.metrics]
 
     def place(row: Figure) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ from lookup.score.series import Series
 from lookup.score.units import Layout, Sample, Stratum, sample
 
 __all__ = [
-    "LEVEL", "Estimate", "Spread", "around", "estimate", "least_chance", "pooled", "quantile", "replicates_for",
+    "LEVEL", "Estimate", "Spread", "around", "estimate", "least_chance", "pool_estimates", "quantile", "replicates_for",
     "spread",
 ]  # fmt: skip
 
@@ -88,7 +88,7 @@ class Estimate:
     sample: Sample | None = None
 
 
-def pooled(estimates: Iterable[Estimate]) -> dict[tuple[str, str, str | None], Estimate]:
+def pool_estimates(estimates: Iterable[Estimate]) -> dict[tuple[str, str, str | None], Estimate]:
     """Return the figures over all clusters and the whole demand, by policy, metric and key."""
     whole = (figure for figure in estimates if figure.cluster is None and not figure.series.by)
     return {(figure.series.policy, *figure.series.name): figure for figure in whole}

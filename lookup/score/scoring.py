@@ -12,7 +12,7 @@ import numpy as np
 from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
-from lookup.score.luck import LEVEL, Estimate, around, estimate, pooled, quantile
+from lookup.score.luck import LEVEL, Estimate, around, estimate, pool_estimates, quantile
 from lookup.score.rules import check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
 from lookup.score.units import layout_of
@@ -87,7 +87,7 @@ class Scored:
     @cached_property
     def pooled(self) -> Mapping[tuple[str, str, str | None], Estimate]:
         """The figures over all clusters and the whole demand, by policy, metric and key."""
-        return pooled(self.estimates)
+        return pool_estimates(self.estimates)
 
 
 def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scored:

@@ -310,7 +310,7 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
     """Yield the strata of some clusters: their bundles, then the events of each cause, or else the registry epochs."""
     for name in clusters:
         rows = _rows(series, name, layout, _bundles_of, layout.bundles[name])
-        yield _nested(series, rows, totals, layout.senders.get(name, ()), layout.bundles[name])
+        yield _nest_bundles(series, rows, totals, layout.senders.get(name, ()), layout.bundles[name])
     if series.metric.resample == "event":
         # By cause: losses of brokers are compared with each other, not with unloads.
         for by_cluster in layout.events.values():
@@ -333,14 +333,14 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
                 yield Stratum("events", _parts(series, rows, totals), _weights(rows))
 
 
-def _nested(series: Series, rows: FloatArray, totals: FloatArray, senders: Kinds, bundles: IndexArray) -> Stratum:
+def _nest_bundles(series: Series, rows: FloatArray, totals: FloatArray, senders: Kinds, bundles: IndexArray) -> Stratum:
     """Return the bundles of a cluster within who sends to them."""
     # A single bundle or sender has no spread of its own and counts at its full size.
     is_few = rows.shape[1] == 1
     parts = _parts(series, rows, totals, is_few=is_few)
     stratum = Stratum("demand", parts, _weights(rows), is_few=is_few, kind="bundles")
     for kind, numbers in senders:
-        summed = _summed(rows, numbers[bundles])
+        summed = _sum_columns(rows, numbers[bundles])
         is_few = summed.shape[1] == 1
         parts = _parts(series, summed, totals, is_few=is_few)
         stratum = Stratum("demand", parts, _weights(summed), is_few=is_few, kind=kind, within=stratum)
@@ -363,14 +363,14 @@ def _senders_over_time(
         parts, weights = _parts(series, lost, totals, is_few=True), _weights(lost)
         stratum: Stratum | None = None
         for kind, numbers in shares:
-            summed, of_senders = _summed(parts, numbers), _summed(weights[None], numbers)[0]
-            parts_of = _centred(summed, of_senders)
+            summed, of_senders = _sum_columns(parts, numbers), _sum_columns(weights[None], numbers)[0]
+            parts_of = _center(summed, of_senders)
             stratum = Stratum("demand", parts_of, of_senders, kind=kind, is_recounted=True, within=stratum)
         if stratum is not None:
             yield stratum
 
 
-def _centred(parts: FloatArray, weights: FloatArray) -> FloatArray:
+def _center(parts: FloatArray, weights: FloatArray) -> FloatArray:
     """Return what units with any weight add to a figure beyond what each does: any traffic less is less balance."""
     is_active = weights > 0
     n = int(is_active.sum())
@@ -380,7 +380,7 @@ def _centred(parts: FloatArray, weights: FloatArray) -> FloatArray:
     return centred
 
 
-def _summed(columns: FloatArray, numbers: IndexArray) -> FloatArray:
+def _sum_columns(columns: FloatArray, numbers: IndexArray) -> FloatArray:
     present, places = np.unique(numbers, return_inverse=True)
     summed = np.zeros((len(present), columns.shape[0], *columns.shape[2:]))
     np.add.at(summed, places, columns.swapaxes(0, 1))

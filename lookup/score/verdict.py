@@ -22,7 +22,7 @@ from lookup.hooks import Luck, Question
 from lookup.model.evidence import effective
 from lookup.model.quoting import quantity
 from lookup.replay.outcome import MetricSums, Number
-from lookup.score.luck import LEVEL, Estimate, Spread, least_chance, pooled, spread
+from lookup.score.luck import LEVEL, Estimate, Spread, least_chance, pool_estimates, spread
 from lookup.score.rules import Name, margin_of, may_decide, name_of, selects
 from lookup.score.series import Series
 from lookup.score.units import Layout, Sample, Units, is_enough, minus, sample
@@ -150,7 +150,7 @@ class Case:
 
 def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) -> list[Verdict]:
     """Judge every policy but the incumbent by every metric that has a direction, in the order of the estimates."""
-    of_policy = pooled(estimates)
+    of_policy = pool_estimates(estimates)
     # Figures of the incumbent first.
     names = dict.fromkeys(key[1:] for key in sorted(of_policy, key=lambda key: key[0] != case.incumbent))
     verdicts = []
@@ -169,7 +169,7 @@ def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) ->
             judged.add(name)
             once = "placement" in luck_of(known.series.metric) and bool(case.placed_once & {policy, case.incumbent})
             blank = replace(_blank(policy, name, case, primary=primary), holds_for="placement" if once else "policy")
-            verdicts.append(_measured(blank, candidate, incumbent, case))
+            verdicts.append(_measure(blank, candidate, incumbent, case))
         for named in case.rules.primary or ():
             if not any(selects(named, name) for name in judged):
                 # Silence must not look like consent.
@@ -205,7 +205,7 @@ def _blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
     )  # fmt: skip
 
 
-def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | None, case: Case) -> Verdict:
+def _measure(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | None, case: Case) -> Verdict:
     if case.refused is not None:
         return replace(blank, reason=case.refused)
     if candidate is None or incumbent is None or not (_has(candidate) and _has(incumbent)):
@@ -224,7 +224,7 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
     ):
         # The replay's own error is the same for both, and there is nothing that chance could bring.
         same = Span(0.0, 0.0, math.nan)
-        return _guarded(
+        return _judge_guard(
             replace(drawn, verdict="identical", low=0.0, high=0.0, on_log=same, for_demand=same, holds_for="policy")
         )
     if candidate.sample is None or incumbent.sample is None or candidate.sample.strata is None:
@@ -246,12 +246,12 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
         if reason is not None:
             return replace(drawn, reason=reason)
     if not (delta or luck.error):
-        return _guarded(replace(drawn, verdict="equivalent"))
-    pronounced = _pronounced(replace(drawn, p_value=span.p_value), luck, case)
-    return _guarded(pronounced, delta - luck.half_width(2 * LEVEL), max(drawn.margin, _handful(b)))
+        return _judge_guard(replace(drawn, verdict="equivalent"))
+    pronounced = _pronounce(replace(drawn, p_value=span.p_value), luck, case)
+    return _judge_guard(pronounced, delta - luck.half_width(2 * LEVEL), max(drawn.margin, _handful(b)))
 
 
-def _pronounced(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
+def _pronounce(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
     """Give the word on a difference with an interval, or the reason why there is none."""
     gap = float(np.nan_to_num(case.gaps.get(drawn.name, 0.0)))
     # Of what holds for one placement anyway it need not be said that it holds for these hours too.
@@ -289,7 +289,7 @@ def _scope(drawn: Verdict, luck: Spread) -> HoldsFor:
     return "independence" if drawn.units is not None and drawn.units.is_taken_for_granted else "policy"
 
 
-def _guarded(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0) -> Verdict:
+def _judge_guard(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0) -> Verdict:
     """Say of a guarded metric whether no more than `tolerated` is lost at worst, by the one-sided lower bound."""
     if verdict.guard is None:
         return verdict
@@ -442,7 +442,8 @@ def _too_few_blocks(parts: Sequence[MetricSums], layout: Layout, rules: VerdictS
     blocks = -(-len(np.unique(np.concatenate(cells))) // layout.block)
     if blocks >= max(2, rules.min_units):
         return None
-    return f"it is based on {quantity(blocks, 'block of time', 'blocks of time')}, fewer than {_wanted(blocks, rules)}"
+    based_on = quantity(blocks, "block of time", "blocks of time")
+    return f"it is based on {based_on}, fewer than {_describe_wanted(blocks, rules)}"
 
 
 def _active_events(parts: Sequence[tuple[str, MetricSums]]) -> Counter[str]:
@@ -457,12 +458,12 @@ def _active_events(parts: Sequence[tuple[str, MetricSums]]) -> Counter[str]:
 def _too_few_bundles(weights: NDArray[np.float64], rules: VerdictSection) -> str:
     bundles, worth, least = int(np.count_nonzero(weights)), effective(weights), max(2, rules.min_units)
     if bundles < least:
-        return f"it is based on {quantity(bundles, 'bundle')}, fewer than {_wanted(bundles, rules)}"
+        return f"it is based on {quantity(bundles, 'bundle')}, fewer than {_describe_wanted(bundles, rules)}"
     return (
         f"one bundle has {weights.max() / weights.sum():.0%} of the load behind it, so {bundles:,} bundles "
-        f"count as {min(worth, least - 0.1):.1f} of equal load, fewer than {_wanted(worth, rules)}"
+        f"count as {min(worth, least - 0.1):.1f} of equal load, fewer than {_describe_wanted(worth, rules)}"
     )
 
 
-def _wanted(units: float, rules: VerdictSection) -> str:
+def _describe_wanted(units: float, rules: VerdictSection) -> str:
     return f"the {rules.min_units} of min_units" if units < rules.min_units else "the two that can differ"

@@ -100,7 +100,7 @@ class TopicServer:
                 raise InputError(f"the token in {token_file} should be one line of ASCII, and is not")
             self._headers["Authorization"] = f"Bearer {token}"
 
-    def listed(self, request: TopicQuery) -> Mapping[str, Any]:
+    def list_topics(self, request: TopicQuery) -> Mapping[str, Any]:
         """Return the answer to a request for topics: `docs/bridge-protocol.md`."""
         body = {
             "namespace": request.namespace,

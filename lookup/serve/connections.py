@@ -82,7 +82,7 @@ class Connections:
         server, loop = runner.server, asyncio.get_running_loop()
         assert server is not None  # the runner has been set up
 
-        def admitted(peer: str) -> web.RequestHandler | None:
+        def admit(peer: str) -> web.RequestHandler | None:
             peers = [_peer_of(each.transport) for each in server.connections]
             if len(peers) >= self._most or peers.count(peer) >= self._most * _SHARE_OF_ONE:
                 self._count(503)
@@ -91,7 +91,7 @@ class Connections:
             self._silent[handler] = loop.call_later(PATIENCE_S, self._close, handler)
             return handler
 
-        return await loop.create_server(lambda: _Door(admitted), host, port)
+        return await loop.create_server(lambda: _Door(admit), host, port)
 
     def heard(self, protocol: web.RequestHandler) -> None:
         """Note that a connection has sent a request."""

@@ -138,7 +138,7 @@ class Answer(NamedTuple):
         owners = "" if self.owners is None else f"/{self.owners}"
         return f"{view.reference}/{among}{instant}{owners}"
 
-    def explained(self, owners: Owners) -> dict[str, Any]:
+    def explain(self, owners: Owners) -> dict[str, Any]:
         """Return every broker's rejection, scores and odds, as JSON; the policy is asked again."""
         seen = None if self.owners is None else owners.at(self.owners, self.view.roster.ids)
         if self.owners is not None and seen is None:

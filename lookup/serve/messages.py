@@ -99,17 +99,17 @@ def decide_message(body: Mapping[str, Any], section: ServingSection) -> DecideMe
         InputError: naming the field that is missing or wrong.
         LimitError: if there are too many, or too long, properties.
     """
-    view = mapping(_needed(body, "view"), "view")
-    view_id = _named(view, "id", "view.id")
+    view = mapping(_require(body, "view"), "view")
+    view_id = _require_text(view, "id", "view.id")
     if len(view_id) > _LONGEST_VIEW_ID:
         raise InputError(f"view.id has {len(view_id)} characters, more than {_LONGEST_VIEW_ID}")
-    candidates = _needed(body, "candidates")
+    candidates = _require(body, "candidates")
     try:
         # A text and an object have items as well, and are no lists.
         offered = _candidates(tuple(candidates) if isinstance(candidates, list) else (None,))
     except TypeError:
         raise InputError(f"candidates is {shown(candidates)}, not a list of broker ids") from None
-    topic, bundle, client = _optional(body, "topic"), _named(body, "bundle"), _optional(body, "client")
+    topic, bundle, client = _optional(body, "topic"), _require_text(body, "bundle"), _optional(body, "client")
     try:
         NamespaceBundle.parse(bundle)
     except InvalidNameError as error:
@@ -117,7 +117,7 @@ def decide_message(body: Mapping[str, Any], section: ServingSection) -> DecideMe
     properties = _properties_in(body, section)
     options = LookupOptions(advertised_listener_name=_optional(body, "listener"), properties=properties)
     return DecideMessage(
-        broker=_named(body, "broker"),
+        broker=_require_text(body, "broker"),
         asked_us=_moment(body),
         request=request_of(topic, bundle, options, client),
         candidates=offered,
@@ -141,8 +141,8 @@ def _candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
 
 def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMessage:
     """Read a batch of lookups, or raise InputError. Single ones that cannot be recorded are refused."""
-    broker, dropped = _named(body, "broker"), _count(body, "dropped")
-    lookups = _needed(body, "lookups")
+    broker, dropped = _require_text(body, "broker"), _count(body, "dropped")
+    lookups = _require(body, "lookups")
     if not isinstance(lookups, list):
         raise InputError(f"lookups is {shown(lookups)}, not a list")
     if len(lookups) > _MOST_LOOKUPS:
@@ -170,7 +170,7 @@ def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMe
                 "latency_ms": None if latency is None else whole_number(latency, "latencyMicros") / 1000,
             }
             row = check_row("lookups", values, "checked later")
-            bundle = _named(record, "bundle")
+            bundle = _require_text(record, "bundle")
         except InputError as error:
             refused.append(f"lookups[{place}]: {error}")
             continue
@@ -200,7 +200,7 @@ def list_message(body: Mapping[str, Any]) -> TopicQuery:
     try:
         schemes_of(cast(Mode, mode))
         return TopicQuery(
-            checked_namespace(_named(body, "namespace")),
+            checked_namespace(_require_text(body, "namespace")),
             cast(Mode, mode),
             pattern=_optional(body, "pattern"),
             selector=() if selector is None else parse(selector),
@@ -218,13 +218,13 @@ def pairs_message(body: Mapping[str, Any]) -> CatalogOperation:
     if strange:
         # A misspelt change would be a question.
         raise InputError(f"{shown(strange[0])} is not a field; topic, kind, {', '.join(_CHANGES)} are")
-    kind, changes = _named(body, "kind"), [name for name in _CHANGES if body.get(name)]
+    kind, changes = _require_text(body, "kind"), [name for name in _CHANGES if body.get(name)]
     if kind not in (LABELS, PROPERTIES):
         raise InputError(f"kind is {shown(kind)}, not {LABELS} or {PROPERTIES}")
     if len(changes) > 1:
         raise InputError(f"{' and '.join(changes)}: one at a time")
     try:
-        topic = str(TopicName.parse(_named(body, "topic")))
+        topic = str(TopicName.parse(_require_text(body, "topic")))
     except InvalidNameError as error:
         raise InputError(str(error)) from None
     pairs_kind = cast(PairKind, kind)
@@ -272,7 +272,7 @@ def _brokers_in(brokers: Mapping[str, Any]) -> dict[str, tuple[str, str | None]]
     records: dict[str, tuple[str, str | None]] = {}
     for broker, entry in sorted(brokers.items()):
         record = mapping(entry, f"view.brokers.{shown(broker)}")
-        data = mapping(_needed(record, "lookupData"), f"view.brokers.{shown(broker)}.lookupData")
+        data = mapping(_require(record, "lookupData"), f"view.brokers.{shown(broker)}.lookupData")
         load = record.get("load")
         records[broker] = (
             _ENCODER.encode(data),
@@ -284,15 +284,15 @@ def _brokers_in(brokers: Mapping[str, Any]) -> dict[str, tuple[str, str | None]]
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
-def _needed(record: Mapping[str, Any], key: str) -> Any:
+def _require(record: Mapping[str, Any], key: str) -> Any:
     value = record.get(key)
     if value is None:
         raise InputError(f"{key} is missing")
     return value
 
 
-def _named(record: Mapping[str, Any], key: str, title: str | None = None) -> str:
-    value = text(_needed(record, key), title or key)
+def _require_text(record: Mapping[str, Any], key: str, title: str | None = None) -> str:
+    value = text(_require(record, key), title or key)
     if not value:
         raise InputError(f"{title or key} is empty")
     return value
@@ -311,7 +311,7 @@ def _count(record: Mapping[str, Any], key: str) -> int:
 
 
 def _moment(record: Mapping[str, Any]) -> int:
-    value = whole_number(_needed(record, "ts"), "ts")
+    value = whole_number(_require(record, "ts"), "ts")
     if not FIRST_US <= value <= LAST_US:
         raise InputError(f"ts is {value}, not an instant of the years 1 to 9999 in µs")
     return value

@@ -69,7 +69,7 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
             problems += error.problems
     warnings = policy_warnings(settings.policies)
     for policy in policies:
-        problems += _unserved(policy, section.masked, provided=(_OWNERS,) if has_owners else ())
+        problems += _find_unserved(policy, section.masked, provided=(_OWNERS,) if has_owners else ())
         idle = [name for name in ("shedder", "splitter") if getattr(policy, name) is not None]
         if idle:
             what = f"policy {policy.name!r} has a {' and a '.join(idle)}"
@@ -91,7 +91,7 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
     return ServedPolicies(active, section.seed, surroundings, document, digest_of(document), tuple(warnings))
 
 
-def _unserved(policy: Policy, masked: Sequence[str], provided: Sequence[str]) -> list[str]:
+def _find_unserved(policy: Policy, masked: Sequence[str], provided: Sequence[str]) -> list[str]:
     if foreign_of(policy):
         return [
             f"policy {policy.name!r} runs a class in Java: brokers run it themselves, and a server cannot verify it"

@@ -63,7 +63,7 @@ class _Configured:
         return self.settings.serving
 
 
-def _configured(settings: ServingFile) -> _Configured:
+def _configure(settings: ServingFile) -> _Configured:
     return _Configured(settings, served_policies(settings), settings.serving.token())
 
 
@@ -90,7 +90,7 @@ class DecisionServer:
         self._report, self._follower, self._topics = report, follower, topics
         #: what the clock said last, and the time of the latest decision, which never goes back
         self._clock_us = self._last_us = time.time_ns() // 1000
-        self._configured = _configured(settings)
+        self._configured = _configure(settings)
         self._started_us = self._last_us
         section, served = self._configured.section, self._configured.served
         # The process as well: two servers may begin in one microsecond, after a clock was put back even in the same.
@@ -121,8 +121,8 @@ class DecisionServer:
         ]
         self._topic_routes = TopicRequests(topics).routes()
         # Requests about topics may wait for the cluster, so they are counted apart from all others.
-        self._topic_paths = {_beginning(route.path) for route in self._topic_routes}
-        self._paths = {_beginning(route.path) for route in self._routes} | self._topic_paths
+        self._topic_paths = {route_prefix(route.path) for route in self._topic_routes}
+        self._paths = {route_prefix(route.path) for route in self._routes} | self._topic_paths
         self.metrics.begin(self._paths, served)
         for sentence in (*section.warnings, *served.warnings):
             report(f"warning: {sentence}")
@@ -138,12 +138,12 @@ class DecisionServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        path = _beginning(request.path)
+        path = route_prefix(request.path)
         self.connections.heard(request.protocol)
         # So it stays if the client leaves, with which its request ends.
         status = 400
         try:
-            response = await self._answered(request, handler, path)
+            response = await self._answer(request, handler, path)
             status = response.status
             return response
         except Exception:
@@ -153,7 +153,7 @@ class DecisionServer:
         finally:
             self.metrics.requests(path if path in self._paths else "other", status).inc()
 
-    async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
+    async def _answer(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
         configured = self._configured
         refused = refusal(request, configured.token, configured.section.bind)
         if refused is not None:
@@ -287,7 +287,7 @@ class DecisionServer:
         answer = self._explainable.get(name)
         if answer is None:
             return problem(404, f"decision {name[:50]!r} is not among the last {len(self._explainable)}")
-        return web.json_response(answer.explained(self._owners))
+        return web.json_response(answer.explain(self._owners))
 
     # Work behind the answers
 
@@ -364,7 +364,7 @@ class DecisionServer:
     def reload(self, load: Callable[[], ServingFile]) -> bool:
         """Take new settings, or keep the old ones and report why; return whether they were taken."""
         try:
-            configured = _configured(load())
+            configured = _configure(load())
             _require_same(configured, self._configured)
             self.recorder.describe(configured.served.reference, configured.served.document)
         except (SettingsError, InputError) as error:
@@ -401,6 +401,6 @@ def _require_same(configured: _Configured, before: _Configured) -> None:
         raise SettingsError([f"{key}: cannot change while the server runs; start it again" for key in changed])
 
 
-def _beginning(path: str) -> str:
+def route_prefix(path: str) -> str:
     # Some targets of HTTP have no slash: `OPTIONS *`, and what a proxy is asked for.
     return "/" + path.partition("/")[2].partition("/")[0]

@@ -53,7 +53,7 @@ class TopicRequests:
         if self._topics is None:
             return problem(404, _ABSENT)
         listing = list_message(body_of(await read_body(request, _MOST_BYTES)))
-        return await _answered(self._topics.listed(listing))
+        return await _answer(self._topics.list_topics(listing))
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         fields = request.query
@@ -87,10 +87,10 @@ class TopicRequests:
         if self._topics is None:
             return problem(404, _ABSENT)
         operation = pairs_message(body_of(await read_body(request, _MOST_BYTES)))
-        return await _answered(self._topics.carried_out(operation))
+        return await _answer(self._topics.carry_out(operation))
 
 
-async def _answered(work: Awaitable[str | None]) -> web.StreamResponse:
+async def _answer(work: Awaitable[str | None]) -> web.StreamResponse:
     """Return what a request for topics comes to: JSON, nothing, or a refusal that no client takes for a list."""
     try:
         text = await work

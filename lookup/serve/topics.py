@@ -150,7 +150,7 @@ class ServedTopics:
 
     # Requests
 
-    async def listed(self, request: TopicQuery) -> str:
+    async def list_topics(self, request: TopicQuery) -> str:
         """Return the answer to a request for topics, as JSON.
 
         Raises:
@@ -160,16 +160,16 @@ class ServedTopics:
         """
         await self.require_look(request.namespace)
         return await self._ask(
-            lambda: _printed(self._answered(request), reads_properties="properties" in self._lister.interests)
+            lambda: _print_answer(self._list_answer(request), reads_properties="properties" in self._lister.interests)
         )
 
-    async def carried_out(self, operation: CatalogOperation) -> str | None:
+    async def carry_out(self, operation: CatalogOperation) -> str | None:
         """Carry out an operation on labels or properties; return the body of its answer, None if that has none.
 
         Raises:
             NotFoundError: for a topic that does not exist.
             ArgumentError: for pairs that are not allowed.
-            PulsarLookupError: as `listed` does.
+            PulsarLookupError: as `list_topics` does.
         """
         run = self._ask if isinstance(operation, GetPairs) else self._write
         try:
@@ -181,7 +181,7 @@ class ServedTopics:
         await self._look_from_now(namespace_of(operation.topic))
         return await run(self._carry_out, operation)
 
-    def _answered(self, request: TopicQuery) -> ListAnswer:
+    def _list_answer(self, request: TopicQuery) -> ListAnswer:
         self._catalog.refresh()
         # One revision, since a lister may ask several questions: a list of two may lack a topic that both have.
         with self._catalog.reading():
@@ -230,7 +230,7 @@ class ServedTopics:
         for topic in some:
             # Who may list topics may not ask for this; then nobody says it.
             with suppress(OSError, ValueError):
-                when = await _in_daemon(source.created, topic)
+                when = await _in_daemon(source.creation_time, topic)
                 if when is not None and known.pop(topic, when) != when:
                     again.append(topic)
                 known |= {} if when is None else {topic: when}
@@ -254,7 +254,7 @@ class ServedTopics:
     async def _follow_once(self, source: AdminRest) -> str | None:
         trouble: str | None = None
         listed = set(await _in_daemon(source.namespaces))
-        for namespace in sorted(listed.union(await self._ask(self._known))):
+        for namespace in sorted(listed.union(await self._ask(self._list_namespaces))):
             try:
                 await self._look(namespace, is_listed=namespace in listed)
             except NotFoundError:
@@ -321,13 +321,13 @@ class ServedTopics:
             raise NotFoundError(f"there is no namespace {shown(namespace)}")
         self._looked[namespace] = began
 
-    def _known(self) -> Sequence[str]:
+    def _list_namespaces(self) -> Sequence[str]:
         catalog = self._catalog
         with catalog.reading():
             return [namespace for namespace in catalog.namespaces() if catalog.topics(namespace, "all")]
 
 
-def _printed(answer: ListAnswer, *, reads_properties: bool) -> str:
+def _print_answer(answer: ListAnswer, *, reads_properties: bool) -> str:
     # The names are encoded once for each list, however often it is asked for.
     content = {"topicsHash": answer.topics_hash, "changed": answer.changed, "readsProperties": reads_properties}
     return f'{json.dumps(content)[:-1]}, "topics": {answer.topics.json}}}'

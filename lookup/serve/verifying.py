@@ -106,11 +106,11 @@ def verify(record: str, *, plugin_files: Sequence[str] = ()) -> Verified:
         room -= rows
     total = Verified()
     for chunk in chunks:
-        total.add(_verified(chunk, record, registry))
+        total.add(_verify_files(chunk, record, registry))
     return total
 
 
-def _verified(files: Sequence[str], record: str, registry: Registry) -> Verified:
+def _verify_files(files: Sequence[str], record: str, registry: Registry) -> Verified:
     rows: list[dict[str, Any]] = []
     for file in files:
         with open_parquet(file) as parquet:
@@ -263,7 +263,7 @@ class _Described:
                     return "ownership", f"a change that leads to the owners {row.get('owners')} is not in the record"
                 owners, are_same = state
             ballot = self._ballot(policy, row, view, owners)
-            different = _compared(row, ballot, self.seed)
+            different = _compare_row(row, ballot, self.seed)
         except (InputError, PolicyError) as error:
             different = str(error)
         if different is None:
@@ -306,7 +306,7 @@ class _Described:
         return self._ballots[key]
 
 
-def _compared(row: Mapping[str, Any], ballot: Ballot, seed: int) -> str | None:
+def _compare_row(row: Mapping[str, Any], ballot: Ballot, seed: int) -> str | None:
     odds = dict(row["odds"] or ())
     if odds != ballot.odds:
         broker = next(name for name in {**odds, **ballot.odds} if odds.get(name) != ballot.odds.get(name))

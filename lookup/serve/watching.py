@@ -180,15 +180,15 @@ class Watchers:
         await self._ask(self._catalog.refresh)
         message: Message | None = group.has or (await self._ask(group.topics.since, mark) if mark else None)
         if message is None:
-            listed: Snapshot = await self._ask(group.topics.listed)
+            listed: Snapshot = await self._ask(group.topics.take_snapshot)
             message = listed
             if group.topics.is_driven:
                 # Another connection may have been quicker, and events may have come.
                 message = group.has = group.has or listed
                 self._list_anew(group)
-        return message, await self._written(group, message)
+        return message, await self._write_message(group, message)
 
-    async def _written(self, group: _Group, message: Message) -> bytes:
+    async def _write_message(self, group: _Group, message: Message) -> bytes:
         if not isinstance(message, Snapshot):
             return message_text(message).encode()
         if group.sent is None or group.sent[0] != message.mark or group.sent[1] is not message.topics:
@@ -212,8 +212,8 @@ class Watchers:
             if revision < group.revision:
                 update: Message | None = await self._ask(group.topics.since, last.mark)
                 if update is None:
-                    update = await self._ask(lambda: group.topics.listed(is_first=False))
-                return update, await self._written(group, update)
+                    update = await self._ask(lambda: group.topics.take_snapshot(is_first=False))
+                return update, await self._write_message(group, update)
             # A list may be ahead of the events: these come in a moment.
             await asyncio.sleep(_SOON_S)
         return None, b""
@@ -270,7 +270,7 @@ class Watchers:
             group.is_due = False
             destroyed, group.destroyed = group.destroyed, _NO_TOPICS
             try:
-                after = await self._ask(lambda: group.topics.listed(is_first=False))
+                after = await self._ask(lambda: group.topics.take_snapshot(is_first=False))
                 # Not in the event loop: it makes sets of all names.
                 update = await self._ask(changes_between, before, after, destroyed)
             # Whatever it is, the watchers keep their list.

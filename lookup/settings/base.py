@@ -28,8 +28,27 @@ from lookup.model.time import is_in_calendar
 from lookup.settings.problems import Loc, place
 
 __all__ = [
-    "Above0", "Count", "CountS", "Cycling", "Moment", "Number", "PortNumber", "Positive", "PositiveS", "Ratio", "Share",
-    "ShareS", "Strict", "Text", "Truth", "Whole", "WholeFile", "held_to", "is_numbered", "numbered", "refuse",
+    "Above0",
+    "Count",
+    "CountS",
+    "Cycling",
+    "Moment",
+    "Number",
+    "PortNumber",
+    "Positive",
+    "PositiveS",
+    "Ratio",
+    "Share",
+    "ShareS",
+    "Strict",
+    "Text",
+    "Truth",
+    "Whole",
+    "WholeFile",
+    "fill_number",
+    "held_to",
+    "is_numbered",
+    "refuse",
 ]  # fmt: skip
 
 
@@ -150,7 +169,7 @@ def _plain(value: object) -> str:
 Moment = Annotated[AwareDatetime, BeforeValidator(_moment, json_schema_input_type=datetime)]
 
 
-def _listed(value: object) -> object:
+def _as_list(value: object) -> object:
     if isinstance(value, str):
         return (value,)
     if isinstance(value, (list, tuple)):
@@ -162,12 +181,12 @@ def _listed(value: object) -> object:
 Cycling = Annotated[
     tuple[str, ...],
     Field(min_length=1),
-    BeforeValidator(_listed, json_schema_input_type=str | list[str]),
+    BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
     PlainSerializer(lambda values: values[0] if len(values) == 1 else list(values)),
 ]
 
 
-def numbered(text: str, number: int) -> str:
+def fill_number(text: str, number: int) -> str:
     """Replace `{n}`, and `{n:02}` with leading zeros, by a template's number."""
     return _NUMBER.sub(lambda gap: str(number).zfill(int(gap[1] or 0)), text)
 

@@ -24,9 +24,9 @@ from lookup.settings.base import (
     Positive,
     Strict,
     Truth,
+    fill_number,
     held_to,
     is_numbered,
-    numbered,
     refuse,
 )
 from lookup.settings.pulsar_keys import Scalar, is_load_manager_key, near_miss
@@ -100,7 +100,7 @@ class BrokerProfile(Strict):
                 f"load_balancer.{key}: there is no such key; did you mean {known!r}?" for key, known in slips.items()
             ]
             problems += [f"load_balancer.{key}: is not a key of Pulsar's load manager" for key in strange]
-        problems += _unprefixed(self.properties, self.lookup_property_prefix)
+        problems += _strip_prefix(self.properties, self.lookup_property_prefix)
         refuse(problems)
         return self
 
@@ -159,16 +159,16 @@ class BrokerEntry(Strict):
     def ids(self) -> tuple[str, ...]:
         """The ids of the entry's brokers, in order of their numbers."""
         pattern = self.id or _id_of(self.profile)
-        return (pattern,) if self.count is None else tuple(numbered(pattern, n) for n in self.numbers)
+        return (pattern,) if self.count is None else tuple(fill_number(pattern, n) for n in self.numbers)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        problems = _unprefixed(self.properties, self.prefix)
+        problems = _strip_prefix(self.properties, self.prefix)
         if self.from_ is not None and self.until is not None and self.from_ >= self.until:
             problems.append(f"until: {self.until.isoformat()} should be later than from, {self.from_.isoformat()}")
         if self.id is None and not _id_of(self.profile):
             problems.append("id: is missing, and no profile gives an advertised address and a web service port")
-        if _BARE_IPV6.fullmatch(numbered(self.id or "", 0)):
+        if _BARE_IPV6.fullmatch(fill_number(self.id or "", 0)):
             problems.append(f"id: write an IPv6 address in brackets, like [fd00::1]:8080, not {shown(self.id)}")
         if self.count is None:
             problems += self._missing_count()
@@ -189,7 +189,7 @@ class BrokerEntry(Strict):
         return problems + [f"{key}: a list of values needs a count" for key, is_list in are_lists.items() if is_list]
 
 
-def _unprefixed(properties: Mapping[str, object], prefix: str) -> list[str]:
+def _strip_prefix(properties: Mapping[str, object], prefix: str) -> list[str]:
     return [
         f'properties.{key}: a broker publishes only properties under "{prefix}"; did you mean "{prefix}{key}"?'
         for key in properties

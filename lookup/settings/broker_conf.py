@@ -38,7 +38,7 @@ from lookup.settings.pulsar_keys import (
     Scalar,
     is_load_manager_key,
     near_miss,
-    typed,
+    parse_value,
 )
 from lookup.settings.releases import DEFAULT_RELEASE, IMPL, MODULAR_MANAGER, RELEASES, PulsarRelease
 
@@ -440,4 +440,4 @@ def _is_on(keys: Mapping[str, Scalar], key: str) -> bool:
 
 
 def _value(key: str, text: str) -> Scalar:
-    return text.strip().lower() == "true" if key in _TRUTHS else typed(text)
+    return text.strip().lower() == "true" if key in _TRUTHS else parse_value(text)

@@ -19,7 +19,7 @@ from typing import Any
 
 from lookup.errors import SettingsError
 from lookup.model.documents import is_device, json_value, yaml_documents
-from lookup.model.quoting import listed
+from lookup.model.quoting import join_names
 from lookup.settings.pulsar_keys import KEYS, is_load_manager_key, near_miss
 
 __all__ = ["ConfText", "read_conf"]
@@ -149,14 +149,16 @@ def _of_documents(documents: Sequence[Any]) -> ConfText:
     own = [(path, text) for path, text in sections if not any(map(_OTHER.search, path))]
     own = [(path, text) for path, text in own if any(map(_BROKER.search, path))] or own
     if sections and not own:
-        raise ValueError(f"has settings of {listed(sorted({'.'.join(path) for path, _ in sections}))}, of no broker")
+        raise ValueError(
+            f"has settings of {join_names(sorted({'.'.join(path) for path, _ in sections}))}, of no broker"
+        )
     every: dict[str, dict[str, None]] = {}
     for key, value in (pair for _, text in own for pair in text.pairs):
         every.setdefault(key, {})[value] = None
     differing = [key for key, values in every.items() if len(values) > 1]
     for key in filter(is_load_manager_key, differing):
         where = sorted({".".join(path) for path, text in own if key in dict(text.pairs)})
-        raise ValueError(f"has several values of {key}, in {listed(where)}; give a file of one broker")
+        raise ValueError(f"has several values of {key}, in {join_names(where)}; give a file of one broker")
     return ConfText(
         [(key, value) for key, values in every.items() if len(values) == 1 for value in values],
         differing,

@@ -22,12 +22,13 @@ from lookup.settings.broker_conf import read_broker_conf
 from lookup.settings.cluster import NamespaceEntry, TopologyFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
-from lookup.settings.shipped import shipped, shipped_path
+from lookup.settings.shipped import shipped_files, shipped_path
 from lookup.settings.tuning import SpaceEntry
 
 __all__ = [
-    "BudgetFile", "NamespacesFile", "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies",
-    "load_space", "load_topology", "namespaces_in", "parsed_toml", "policies_in", "read_text", "read_toml",
+    "BudgetFile", "NamespacesFile", "absent_files", "anchor_paths", "load_broker_profile", "load_budget",
+    "load_policies", "load_space", "load_topology", "namespaces_in", "parsed_toml", "policies_in", "read_text",
+    "read_toml",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound=Strict)
@@ -76,7 +77,7 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         # A path with a suffix names a file that is gone; only a bare name can be one without its prefix.
-        meant = f"; did you mean {shown(f'shipped:{path.name}')}?" if path.name in shipped() else ""
+        meant = f"; did you mean {shown(f'shipped:{path.name}')}?" if path.name in shipped_files() else ""
         raise SettingsError(f"{path}: there is no such file{meant}") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
@@ -94,24 +95,24 @@ def parsed_toml(text: str, path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path}: is not valid TOML: {error}") from None
 
 
-def anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def anchor_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Make the paths of an evaluation absolute from a folder; `shipped:NAME` becomes the path of what ships so.
 
     Values of a wrong shape are left to the models.
     """
     for path in _PATHS:
-        values = _anchored(values, path.split("."), folder)
+        values = _anchor(values, path.split("."), folder)
     return dict(values)
 
 
-def _anchored(value: Any, steps: Sequence[str], folder: Path) -> Any:
+def _anchor(value: Any, steps: Sequence[str], folder: Path) -> Any:
     if steps and steps[0] == "[]":
-        return [_anchored(item, steps[1:], folder) for item in value] if isinstance(value, list) else value
+        return [_anchor(item, steps[1:], folder) for item in value] if isinstance(value, list) else value
     if steps:
         if not isinstance(value, Mapping):
             return value
         keys = value if steps[0] == "*" else steps[:1]
-        return {key: _anchored(item, steps[1:], folder) if key in keys else item for key, item in value.items()}
+        return {key: _anchor(item, steps[1:], folder) if key in keys else item for key, item in value.items()}
     # A URI is no path, and an empty text is refused by the models: it would be the folder itself.
     if not isinstance(value, str) or not value or "://" in value:
         return value
@@ -135,41 +136,41 @@ class NamespacesFile(Strict):
 
 def namespaces_in(text: str, path: str | os.PathLike[str]) -> NamespacesFile:
     """Read a text with `[[namespaces]]`, such as the `namespaces.toml` of a record."""
-    return _validated(NamespacesFile, parsed_toml(text, Path(path)), path)
+    return _validate(NamespacesFile, parsed_toml(text, Path(path)), path)
 
 
 def load_policies(path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
     """Read a file of policies: `[[policies]]`, or one policy with its keys at the top."""
-    return policies_in(anchored(read_toml(Path(path)), Path(path).parent), path)
+    return policies_in(anchor_paths(read_toml(Path(path)), Path(path).parent), path)
 
 
 def policies_in(values: Mapping[str, Any], path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
     """Return the policies of what stands in such a file."""
     if "policies" in values:
-        return _validated(PolicyFile, values, path).policies
-    return (_validated(PolicySpec, values, path),)
+        return _validate(PolicyFile, values, path).policies
+    return (_validate(PolicySpec, values, path),)
 
 
 def load_space(path: str | os.PathLike[str]) -> SpaceEntry:
     """Read a file with one space of settings that a search varies."""
-    return _validated(SpaceEntry, read_toml(Path(path)), path)
+    return _validate(SpaceEntry, read_toml(Path(path)), path)
 
 
 def load_topology(path: str | os.PathLike[str]) -> TopologyFile:
     """Read a topology file."""
-    return _validated(TopologyFile, read_toml(Path(path)), path)
+    return _validate(TopologyFile, read_toml(Path(path)), path)
 
 
 def load_budget(path: str | os.PathLike[str]) -> Mapping[str, float]:
     """Read a budget: the largest tolerated regression by the name of a figure, `metric` or `metric:key`."""
-    return _validated(BudgetFile, read_toml(Path(path)), path).budget
+    return _validate(BudgetFile, read_toml(Path(path)), path).budget
 
 
 def load_broker_profile(path: str | os.PathLike[str]) -> BrokerProfile:
     """Read a profile: TOML if the name ends in .toml, else a `broker.conf`."""
     if Path(path).suffix != ".toml":
         return read_broker_conf(path)
-    return _validated(BrokerProfile, {"file": str(path), **read_toml(Path(path))}, path)
+    return _validate(BrokerProfile, {"file": str(path), **read_toml(Path(path))}, path)
 
 
 def absent_files(paths: object) -> list[str]:
@@ -178,7 +179,7 @@ def absent_files(paths: object) -> list[str]:
     return [path for path in named if not Path(path).is_file()]
 
 
-def _validated(model: type[Model], values: Mapping[str, Any], path: str | os.PathLike[str]) -> Model:
+def _validate(model: type[Model], values: Mapping[str, Any], path: str | os.PathLike[str]) -> Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:

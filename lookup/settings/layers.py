@@ -17,14 +17,22 @@ from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDi
 from lookup.model.documents import NestingError, json_value, toml_table
 from lookup.model.quoting import suggestion
 from lookup.settings.evaluation import EvaluationFile
-from lookup.settings.files import anchored
+from lookup.settings.files import anchor_paths
 from lookup.settings.problems import Loc, choices_at, descend, key_path, known_keys
 from lookup.settings.serving import ClusterFile, ServingFile
 from lookup.settings.topics import TopicsFile
 from lookup.settings.tuning import TuneFile
 
 __all__ = [
-    "Sourced", "Tree", "flag_layers", "joined", "leaves", "origin_at", "origins_of", "sourced", "values_of",
+    "Sourced",
+    "Tree",
+    "flag_layers",
+    "join_layers",
+    "leaves",
+    "make_layer",
+    "origin_at",
+    "origins_of",
+    "values_of",
     "variable_layers",
 ]  # fmt: skip
 
@@ -45,10 +53,10 @@ class Sourced:
 Tree = dict[str, "Tree | Sourced"]
 
 
-def sourced(values: Mapping[str, Any], source: str) -> Tree:
+def make_layer(values: Mapping[str, Any], source: str) -> Tree:
     """Make a layer of plain values that all have one source."""
     return {
-        key: sourced(value, source) if isinstance(value, Mapping) and value else Sourced(value, source)
+        key: make_layer(value, source) if isinstance(value, Mapping) and value else Sourced(value, source)
         for key, value in values.items()
     }
 
@@ -93,7 +101,7 @@ class _Layers(BaseSettings):
     model_config = SettingsConfigDict(extra="allow")
 
 
-def joined(*layers: Tree) -> Tree:
+def join_layers(*layers: Tree) -> Tree:
     """Join layers, the highest first: tables are joined key by key, everything else is replaced."""
     sources = tuple(InitSettingsSource(_Layers, layer) for layer in layers)
     # mypy knows only the fields of a model as arguments.
@@ -152,7 +160,7 @@ def _named_layers(
             continue
         for step in reversed(loc):
             nested = {step: nested}
-        layers.append((len(loc), sourced(anchored(nested, Path.cwd()), source)))
+        layers.append((len(loc), make_layer(anchor_paths(nested, Path.cwd()), source)))
     # Of a table and a key inside it the key counts.
     layers.sort(key=lambda layer: layer[0])
     return [layer for _, layer in reversed(layers)], [*unknown, *too_deep]

@@ -21,7 +21,7 @@ from lookup.settings.base import WholeFile
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.files import (
     absent_files,
-    anchored,
+    anchor_paths,
     load_broker_profile,
     load_policies,
     load_space,
@@ -31,16 +31,16 @@ from lookup.settings.files import (
 from lookup.settings.layers import (
     Tree,
     flag_layers,
-    joined,
+    join_layers,
     leaves,
+    make_layer,
     origin_at,
     origins_of,
-    sourced,
     values_of,
     variable_layers,
 )
 from lookup.settings.policy import PolicySpec
-from lookup.settings.problems import Loc, key_path, place, place_meant, problems_of, table_at, unknown_keys, without
+from lookup.settings.problems import Loc, key_of, key_path, place, problems_of, table_at, unknown_keys, without
 from lookup.settings.serving import ServingFile
 from lookup.settings.shipped import shipped_path
 from lookup.settings.topics import TopicsFile
@@ -142,11 +142,11 @@ def examine_settings(
     problems += misspelt
     try:
         if isinstance(path, Mapping):
-            file, written = "settings", sourced(anchored(path, Path.cwd()), "settings")
+            file, written = "settings", make_layer(anchor_paths(path, Path.cwd()), "settings")
         else:
             toml = Path(shipped_path(os.fspath(path)))
-            file, written = str(path), sourced(anchored(read_toml(toml), toml.parent), str(toml))
-        tree = joined(*flags, *variables, written)
+            file, written = str(path), make_layer(anchor_paths(read_toml(toml), toml.parent), str(toml))
+        tree = join_layers(*flags, *variables, written)
     except SettingsError as error:
         return Findings(None, {}, (*problems, *error.problems))
     return _Reading(model, file, problems).finish(tree)
@@ -182,7 +182,7 @@ class _Reading(Generic[File]):
         missing = absent_files(values.get("plugin_files"))
         self._add((("plugin_files",), f"there is no file {file}") for file in missing)
         self.incomplete |= {"plugin_files"} if missing else set()
-        settings, recognised, wrong = self._validated(values)
+        settings, recognised, wrong = self._validate(values)
         wrong |= {(name,) for name in self.incomplete}
         sound = _sound_values(self.model, recognised, wrong)
         comparable = dict(sound)
@@ -203,9 +203,9 @@ class _Reading(Generic[File]):
             return tree
         topology = self._read(load_topology, file, "topology")
         below = {} if topology is None else topology.model_dump(exclude_unset=True)
-        return joined(tree, {"topology": sourced(below, file)})
+        return join_layers(tree, {"topology": make_layer(below, file)})
 
-    def _validated(self, values: Mapping[str, Any]) -> tuple[File | None, Mapping[str, Any], set[Loc]]:
+    def _validate(self, values: Mapping[str, Any]) -> tuple[File | None, Mapping[str, Any], set[Loc]]:
         """Return settings or None, the values without unknown keys, and the places that are wrong even so."""
         try:
             return self.model.model_validate(values), values, set()
@@ -219,7 +219,7 @@ class _Reading(Generic[File]):
             if loc and not (loc in (("policies",), ("spaces",)) and loc[0] in self.incomplete)
         )
         if unknown:  # pydantic checks a table as a whole only if each of its keys is right
-            return (None, *self._validated(without(values, unknown))[1:])
+            return (None, *self._validate(without(values, unknown))[1:])
         return None, values, {loc for loc, _ in mistakes if loc}
 
     def _add(self, mistakes: Iterable[tuple[Loc, str]]) -> None:
@@ -227,7 +227,7 @@ class _Reading(Generic[File]):
             written = loc
             if len(loc) > 1 and loc[0] == "policies" and isinstance(loc[1], int):
                 written = (loc[0], self.written.get(loc[1], loc[1]), *loc[2:])
-            origin = origin_at(place_meant(loc, sentence), self.origins) or self.file
+            origin = origin_at(key_of(loc, sentence), self.origins) or self.file
             self.problems.append(f"{origin}: {place(written, sentence)}")
 
     def _policies_in(self, written: Sequence[Any]) -> list[object]:

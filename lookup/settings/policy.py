@@ -193,7 +193,7 @@ class PolicySpec(Strict):
         except ValidationError:
             return ()
 
-    def changed(self, name: str, changes: Mapping[str, Any]) -> Self:
+    def with_changes(self, name: str, changes: Mapping[str, Any]) -> Self:
         """Return the policy under another name and with other values.
 
         Args:

@@ -15,8 +15,20 @@ from pydantic_core import ErrorDetails
 from lookup.model.quoting import shown, suggestion
 
 __all__ = [
-    "LIST", "NUMBER", "TABLE", "Loc", "choices_at", "descend", "key_path", "known_keys", "place",
-    "place_meant", "problems_of", "table_at", "unknown_keys", "without",
+    "LIST",
+    "NUMBER",
+    "TABLE",
+    "Loc",
+    "choices_at",
+    "descend",
+    "key_of",
+    "key_path",
+    "known_keys",
+    "place",
+    "problems_of",
+    "table_at",
+    "unknown_keys",
+    "without",
 ]  # fmt: skip
 
 #: Place of a value: keys and positions from the top of the settings.
@@ -48,7 +60,7 @@ def place(loc: Iterable[str | int], sentence: str) -> str:
     return f"{path}{joint}{sentence}" if path else sentence
 
 
-def place_meant(loc: Loc, sentence: str) -> Loc:
+def key_of(loc: Loc, sentence: str) -> Loc:
     """Return the place a sentence is about: that of the key it begins with, as sentences of a table's checks do."""
     keyed = _KEYED.match(sentence)
     steps = _STEP.findall(keyed[0]) if keyed else ()
@@ -64,17 +76,17 @@ def problems_of(error: ValidationError, model: object) -> Iterator[tuple[Loc, st
         # pydantic also complains that a list is too short if some of its items were wrong: an echo.
         if detail["type"] == "too_short" and any(loc[: len(above)] == above for loc in inside):
             continue
-        loc = _written(detail["loc"])
+        loc = _strip_markers(detail["loc"])
         for sentence in _sentences(detail, loc, model):
             yield loc, sentence
 
 
 def unknown_keys(error: ValidationError) -> set[Loc]:
     """Return the places of keys that are in no table."""
-    return {_written(detail["loc"]) for detail in error.errors() if detail["type"] == "extra_forbidden"}
+    return {_strip_markers(detail["loc"]) for detail in error.errors() if detail["type"] == "extra_forbidden"}
 
 
-def _written(loc: Loc) -> Loc:
+def _strip_markers(loc: Loc) -> Loc:
     return tuple(step for step in loc if step not in ("[key]", NUMBER, LIST, TABLE))
 
 

@@ -18,7 +18,7 @@ from lookup.model.quoting import closest, shown
 
 __all__ = [
     "BOOLEANS", "BUNDLES_KEY", "DEFAULTS", "FILLED", "KEYS", "LOAD_MANAGER_KEYS", "MOST_BUNDLES", "NOT_DYNAMIC",
-    "NOT_MODELLED", "NO_EFFECT_SINCE", "NUMBERS", "Scalar", "is_load_manager_key", "near_miss", "typed",
+    "NOT_MODELLED", "NO_EFFECT_SINCE", "NUMBERS", "Scalar", "is_load_manager_key", "near_miss", "parse_value",
 ]  # fmt: skip
 
 
@@ -35,7 +35,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-def typed(text: str) -> bool | int | float | str:
+def parse_value(text: str) -> bool | int | float | str:
     """Return the value of a text as Java reads it: true and false in any case, numbers in decimal digits."""
     bare = text.strip()
     if bare.lower() in ("true", "false"):
@@ -56,7 +56,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 def _defaults(marks: str) -> dict[str, bool | int | float | str]:
-    return {key: typed(word[1:]) for key, words in KEYS.items() for word in words if word[0] in marks}
+    return {key: parse_value(word[1:]) for key, words in KEYS.items() for word in words if word[0] in marks}
 
 
 #: Defaults of 4.0 and 4.2 by key of the load manager: those a policy has without a file, and all.

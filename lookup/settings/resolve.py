@@ -15,10 +15,10 @@ from lookup.errors import SettingsError
 from lookup.model.address import host_of, ips_of
 from lookup.model.broker import Broker, BrokerLookupData, Location
 from lookup.model.bundles import IsolationPolicy, NamespacePolicies, equal_boundaries
-from lookup.model.quoting import listed
+from lookup.model.quoting import join_names
 from lookup.model.time import to_us
 from lookup.model.topology import LEVELS, Edge, Topology
-from lookup.settings.base import numbered
+from lookup.settings.base import fill_number
 from lookup.settings.broker import BrokerEntry, BrokerProfile
 from lookup.settings.cluster import NamespaceEntry
 from lookup.settings.evaluation import EvaluationFile
@@ -181,7 +181,7 @@ def load_manager_sources(settings: EvaluationFile) -> Mapping[str, str]:
         for key in entry.profile.load_balancer if entry.profile else ():
             file = entry.profile.file if entry.profile else None
             given.setdefault(key, {})[file or f"brokers[{index}].profile"] = None
-    return {key: listed(files) for key, files in given.items()}
+    return {key: join_names(files) for key, files in given.items()}
 
 
 def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str, str]) -> BrokerLookupData:
@@ -211,7 +211,7 @@ def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str,
 
 def _broker(entry: BrokerEntry, broker_id: str, turn: int, number: int) -> Broker:
     def value_of(values: Sequence[str]) -> str:
-        return numbered(values[turn % len(values)], number)
+        return fill_number(values[turn % len(values)], number)
 
     profile = entry.profile or BrokerProfile()
     data = lookup_data(profile, broker_id, {key: value_of(values) for key, values in entry.properties.items()})

@@ -12,7 +12,7 @@ from pathlib import Path
 from lookup.errors import SettingsError
 from lookup.model.quoting import shown, suggestion
 
-__all__ = ["Shipped", "shipped", "shipped_path"]
+__all__ = ["Shipped", "shipped_files", "shipped_path"]
 
 #: A text that begins so names settings that ship, and no file.
 _PREFIX = "shipped:"
@@ -43,7 +43,7 @@ class Shipped:
 
 
 @lru_cache(maxsize=1)
-def shipped() -> Mapping[str, Shipped]:
+def shipped_files() -> Mapping[str, Shipped]:
     """Return every file that ships, by its name, which is that of the file without its ending."""
     root = Path(str(files("lookup.configs")))
     found = {}
@@ -62,6 +62,6 @@ def shipped_path(text: str) -> str:
     if not text.startswith(_PREFIX):
         return text
     name = text.removeprefix(_PREFIX)
-    if name not in shipped():
-        raise SettingsError(f"nothing ships under the name {shown(name)}; {suggestion(name, shipped())}")
-    return str(shipped()[name].path)
+    if name not in shipped_files():
+        raise SettingsError(f"nothing ships under the name {shown(name)}; {suggestion(name, shipped_files())}")
+    return str(shipped_files()[name].path)

@@ -13,7 +13,7 @@ from lookup.settings.base import Number, Positive, Ratio, Share, Strict, Text, W
 from lookup.settings.problems import LIST, TABLE, Loc, place
 from lookup.settings.pulsar_keys import BUNDLES_KEY, Scalar
 
-__all__ = ["RangeEntry", "SpaceEntry", "TuneFile", "TuneSection", "apart"]
+__all__ = ["RangeEntry", "SpaceEntry", "TuneFile", "TuneSection", "split_overrides"]
 
 
 def _as_written(value: object, check: Callable[[object], float]) -> float:
@@ -138,7 +138,7 @@ class TuneFile(WholeFile):
         ]
 
 
-def apart(overrides: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+def split_overrides(overrides: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
     """Return the settings of a search among others by key path, and those of the evaluation that it names."""
     heads = TuneFile.model_fields.keys()
     own = {key: value for key, value in overrides.items() if key.partition(".")[0] in heads}

@@ -224,7 +224,7 @@ class ClosedLoop:
             long_term_bundle_throughputs={name: known.bytes for name, known in means.long.items()},
         )
 
-    def _matched(self, figures: Load) -> float:
+    def _measure_matches(self, figures: Load) -> float:
         """Return the share of the load on brokers that publish what clients send, NaN if they send nothing."""
         sent = self._scenario.properties
         carried = np.nan_to_num(figures.throughput)
@@ -256,6 +256,6 @@ class ClosedLoop:
             splits=splits,
             unowned=unowned,
             idle=int((figures.throughput == 0.0).sum()),
-            matched=self._matched(figures),
+            matched=self._measure_matches(figures),
             by_broker=dict(zip(self._roster.ids, figures.usage.tolist(), strict=True)),
         )

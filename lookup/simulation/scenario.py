@@ -26,11 +26,11 @@ from lookup.settings.base import (
     Strict,
     Truth,
     Whole,
+    fill_number,
     is_numbered,
-    numbered,
     refuse,
 )
-from lookup.settings.files import anchored, parsed_toml, read_text
+from lookup.settings.files import anchor_paths, parsed_toml, read_text
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import place, problems_of
 
@@ -86,7 +86,7 @@ class BrokerGroup(Strict):
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of all."""
-        return tuple(numbered(self.id, number) for number in range(1, self.count + 1))
+        return tuple(fill_number(self.id, number) for number in range(1, self.count + 1))
 
 
 class NamespaceLoad(Strict):
@@ -307,7 +307,7 @@ def read_scenario(path: Path) -> ScenarioFile:
     Raises:
         SettingsError: with all mistakes, each with its place.
     """
-    written = anchored(parsed_toml(read_text(path), path), path.parent)
+    written = anchor_paths(parsed_toml(read_text(path), path), path.parent)
     return ScenarioFile(path, checked_scenario(written, str(path)))
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.answers import Failures
 from lookup.engine.cycle_sums import CycleSums
-from lookup.model.churn import discounted, on_cycles
+from lookup.model.churn import discount_trend, on_cycles
 from lookup.model.quoting import quantity
 from lookup.simulation.scenario import Assertion, Scenario
 
@@ -156,7 +156,7 @@ def _thrash(samples: tuple[MinuteSample, ...]) -> float:
         stretches = np.split(known, np.flatnonzero(np.diff(known) > 1) + 1)
         # `np.split` returns one empty stretch for a broker that was never there.
         steps = [np.diff(usage[stretch]) for stretch in stretches if len(stretch)]
-        variations.append(sum(float(discounted(step[:, None]).sum()) for step in steps))
+        variations.append(sum(float(discount_trend(step[:, None]).sum()) for step in steps))
     return float(np.mean(variations))
 
 

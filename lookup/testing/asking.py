@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from lookup.engine.answers import listed
+from lookup.engine.answers import exhaust_generator
 from lookup.engine.ballots import Ballot
-from lookup.engine.cycles import exhausted
+from lookup.engine.cycles import drive_proposals
 from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
@@ -101,11 +101,11 @@ def answer_of(part: Any, world: World) -> Any:
     """Return the answer of a part about all registered brokers, given everything, declared in `reads` or not."""
     brokers, view = offered_in(world), _own_view(part, world.view)
     if isinstance(part, Filter):
-        return listed(part.admit(world.request, brokers, view))
+        return exhaust_generator(part.admit(world.request, brokers, view))
     if isinstance(part, Scorer):
-        return listed(part.score(world.request, brokers, view))
+        return exhaust_generator(part.score(world.request, brokers, view))
     # Scores by number, so that a broker keeps its score whatever the order; with ties.
-    return listed(part.odds(world.request, brokers, (brokers.index % 3) / 2.0, view))
+    return exhaust_generator(part.odds(world.request, brokers, (brokers.index % 3) / 2.0, view))
 
 
 def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | Split | CycleOutcome]:
@@ -124,7 +124,7 @@ def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | S
         return Ruling(accepted=True)
 
     cycle: Generator[Any, Ruling, CycleOutcome] = shedder.propose(view, copy.deepcopy(dict(view.memory)))
-    outcome = exhausted(cycle, accept)
+    outcome = drive_proposals(cycle, accept)
     return [*proposals, outcome]
 
 

@@ -143,7 +143,7 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         origins=figures.get("origins", {}),
     )
     # As the engine shows it to a policy with the usual weights.
-    load = ResourceWeights().weighed(known)
+    load = ResourceWeights().weigh(known)
     return ClusterView(
         cluster="test",
         brokers=roster,

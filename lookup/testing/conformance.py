@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
+from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, exhaust_generator
 from lookup.engine.ballots import Ballot
 from lookup.engine.build import PartBuilder, part_table
 from lookup.engine.cycles import CycleReport
@@ -206,7 +206,9 @@ def check_order_does_not_matter(policy: Policy, worlds: Sequence[World] = WORLDS
             instant.offered = Candidates(world.view.brokers, order)
             ballot = policy.ballot(world.request, instant)
 
-            assert _agree(ballot, expected), f"{policy.name}: {_said(ballot)}, not {_said(expected)}: {world.name}"
+            assert _agree(ballot, expected), (
+                f"{policy.name}: {_describe_ballot(ballot)}, not {_describe_ballot(expected)}: {world.name}"
+            )
 
 
 def check_same_answer_twice(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
@@ -324,7 +326,9 @@ def check_idle_filters_admit_all(policy: Policy, worlds: Sequence[World] = WORLD
         for world in (world for world in worlds_of(policy, worlds) if part.is_idle(world.view.namespaces)):
             brokers = offered_in(world)
             if len(brokers):
-                admitted = checked_mask(part.name, listed(part.admit(world.request, brokers, world.view)), brokers)
+                admitted = checked_mask(
+                    part.name, exhaust_generator(part.admit(world.request, brokers, world.view)), brokers
+                )
                 lost = brokers.subset(~admitted).ids
 
                 assert not lost, f"{part!r} rejects {lost[0]}, although its is_idle is true: {world.name}"
@@ -335,10 +339,14 @@ def check_limits_are_wide(policy: Policy, worlds: Sequence[World] = WORLDS) -> N
     for part in (part for part in policy.filters if hasattr(part, "may_admit")):
         for world in worlds_of(policy, worlds):
             everyone, offered = Candidates(world.view.brokers, np.arange(len(world.view.brokers))), offered_in(world)
-            limits = checked_mask(part.name, listed(part.may_admit(world.request, everyone, world.view)), everyone)
+            limits = checked_mask(
+                part.name, exhaust_generator(part.may_admit(world.request, everyone, world.view)), everyone
+            )
             for index in (offered.index, *offered.index[:, None]):
                 brokers = Candidates(world.view.brokers, index)
-                admitted = checked_mask(part.name, listed(part.admit(world.request, brokers, world.view)), brokers)
+                admitted = checked_mask(
+                    part.name, exhaust_generator(part.admit(world.request, brokers, world.view)), brokers
+                )
                 beyond = brokers.subset(admitted & ~limits[index]).ids
 
                 assert not beyond, f"{part!r} admits {beyond[0]}, which its may_admit rules out: {world.name}"
@@ -424,5 +432,5 @@ def _agree(ballot: Ballot, expected: Ballot) -> bool:
     )
 
 
-def _said(ballot: Ballot) -> str:
+def _describe_ballot(ballot: Ballot) -> str:
     return f"{dict(ballot.odds) or ballot.declined}, rejected {dict(ballot.rejected)}"

@@ -124,7 +124,7 @@ WORLDS: tuple[World, ...] = (
 def labelled_for(policy: Policy, world: World) -> World:
     """Return the world with labels on brokers and request for every property the policy reads and the world lacks."""
     keys = [name.partition(".")[2] for name in policy.request_reads if name.startswith("properties.")]
-    roster = Roster([_labelled(plain, keys, number) for number, plain in enumerate(world.view.brokers)])
+    roster = Roster([_label_broker(plain, keys, number) for number, plain in enumerate(world.view.brokers)])
     lookup = world.request
     if lookup.topic is not None and lookup.properties:
         lookup = replace(lookup, properties=dict.fromkeys(keys, "a") | dict(lookup.properties))
@@ -153,7 +153,7 @@ def changed_elsewhere(reads: frozenset[str], world: World) -> Iterator[tuple[str
             yield name, World(world.name, replace(world.view, **values), lookup)
 
 
-def _labelled(plain: Broker, keys: Iterable[str], number: int) -> Broker:
+def _label_broker(plain: Broker, keys: Iterable[str], number: int) -> Broker:
     # Every third broker has no labels, as in some real clusters.
     labels = {plain.property_prefix + key: "ab"[number % 3] for key in keys if number % 3 < 2}
     return replace(

@@ -21,14 +21,14 @@ def is_mirrored(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None
         topics: of the cluster, sorted, each once; None: it has no such namespace.
     """
     catalog.refresh()
-    return _known(catalog, namespace) == topics
+    return _list_known(catalog, namespace) == topics
 
 
 def mirror(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> None:
     """Write the difference in one transaction; topics that stay keep their labels and properties."""
     # Compared in the transaction, before which something else may have been written; questions do not wait for it.
     with catalog.together():
-        before = _known(catalog, namespace)
+        before = _list_known(catalog, namespace)
         if topics is None:
             if before is not None:
                 catalog.delete_namespace(namespace)
@@ -50,7 +50,7 @@ def make_anew(catalog: Catalog, topics: Sequence[str]) -> None:
             catalog.mirror(topic, TopicEntry(topic, {}, {}))
 
 
-def _known(catalog: Catalog, namespace: str) -> tuple[str, ...] | None:
+def _list_known(catalog: Catalog, namespace: str) -> tuple[str, ...] | None:
     try:
         return tuple(catalog.topics(namespace, "all"))
     except NotFoundError:

@@ -126,7 +126,7 @@ class WatchedTopics:
         """Return the mark of the revision of an event, None: before the first; recognised for lists of its form."""
         return _mark(0, self._salt) if event is None else _mark(event.revision, self._salt, event.kind, event.topic)
 
-    def listed(self, *, is_first: bool = True) -> Snapshot:
+    def take_snapshot(self, *, is_first: bool = True) -> Snapshot:
         """Return the whole list.
 
         Args:

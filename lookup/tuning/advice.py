@@ -48,7 +48,7 @@ def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bo
         figure = candidate.figures[name]
         # Of a figure without an interval a loss beyond the tolerance is not excluded.
         is_kept = figure.verdict in ("equivalent", "identical")
-        is_kept = is_kept or figure.gain_interval[0] >= -_tolerated(incumbent, name, aims)
+        is_kept = is_kept or figure.gain_interval[0] >= -_compute_tolerance(incumbent, name, aims)
         if name not in better and not is_kept:
             return f"{figure_name(name)} may be worse by more than the tolerance"
     return None
@@ -58,18 +58,18 @@ def promises(candidate: Standing, incumbent: Standing, aims: Aims) -> bool:
     """Return whether a candidate would be recommended if its figures of the search were exact."""
     if candidate.idle is not None:
         return False
-    gains = {name: aims.raised(name, candidate) - aims.raised(name, incumbent) for name in aims.figures}
+    gains = {name: aims.turn_upward(name, candidate) - aims.turn_upward(name, incumbent) for name in aims.figures}
     if any(math.isnan(gain) for gain in gains.values()):
         return False
     for name, times in aims.limits.items():
         if not _is_within(candidate, incumbent, name, times, aims):
             return False
-    if any(gains[name] < -_tolerated(incumbent, name, aims) for name in aims.objectives):
+    if any(gains[name] < -_compute_tolerance(incumbent, name, aims) for name in aims.objectives):
         return False
     return any(gains[name] > 0 for name in aims.figures)
 
 
-def _tolerated(incumbent: Standing, name: Name, aims: Aims) -> float:
+def _compute_tolerance(incumbent: Standing, name: Name, aims: Aims) -> float:
     return aims.tolerance * abs(incumbent.figures[name].value)
 
 

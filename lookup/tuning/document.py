@@ -21,8 +21,20 @@ from lookup.tuning.trials import Shown
 from lookup.tuning.wording import SEALED, SEARCHED, Figures, label
 
 __all__ = [
-    "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures_of_search", "figures_on",
-    "is_open", "json_bytes", "json_rows", "judged_entry", "read_figures", "settings_entries", "standing",
+    "aims_document",
+    "aims_of",
+    "conclusion",
+    "entry",
+    "figures_of_search",
+    "figures_on",
+    "is_open",
+    "json_bytes",
+    "json_rows",
+    "judged_entry",
+    "list_confirmed",
+    "read_figures",
+    "read_standing",
+    "settings_entries",
 ]  # fmt: skip
 
 
@@ -40,7 +52,7 @@ def json_rows(of: Standing) -> list[dict[str, Any]]:
     return list(map(json_row, of.figures.values()))
 
 
-def standing(rows: Sequence[Mapping[str, Any]], idle: str | None) -> Standing:
+def read_standing(rows: Sequence[Mapping[str, Any]], idle: str | None) -> Standing:
     """Read back how a candidate stood."""
     figures = map(_ROW.validate_python, rows)
     return Standing({figure.name: figure for figure in figures}, idle)
@@ -115,7 +127,7 @@ def _verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
     }
 
 
-def confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def list_confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the finalists without an objection, the one with the fewest changes first.
 
     One that another is shown to be better than comes behind. Two searches of one log with other seeds differ in their

@@ -71,7 +71,7 @@ class Aims:
         """What candidates are compared by, each once."""
         return tuple(dict.fromkeys([*self.objectives, *self.prices]))
 
-    def raised(self, name: Name, standing: Standing) -> float:
+    def turn_upward(self, name: Name, standing: Standing) -> float:
         """Return a figure turned so that up is better; NaN if it is unknown."""
         return standing.figures[name].value * (1.0 if name in self.rising else -1.0)
 
@@ -132,8 +132,8 @@ def standings_of(scored: Scored, policies: Iterable[str], aims: Aims, *, days: f
 def beaten(samples: Samples, standings: Mapping[str, Standing], aims: Aims) -> dict[str, str]:
     """Return by policy another one that certainly dominates it; those that none does are left out."""
     policies = list(standings)
-    values = np.array([[aims.raised(name, standing) for name in aims.figures] for standing in standings.values()])
-    first, found = [policies[number] for number in _undominated(values)], {}
+    values = np.array([[aims.turn_upward(name, standing) for name in aims.figures] for standing in standings.values()])
+    first, found = [policies[number] for number in _find_undominated(values)], {}
     for policy in policies:
         by = next((other for other in first if other != policy and _dominates(samples, other, policy, aims)), None)
         if by is not None:
@@ -173,7 +173,7 @@ def leaders(values: NDArray[np.float64], count: int) -> list[int]:
     """
     left, found = list(range(len(values))), list[int]()
     while left and len(found) < count:
-        front = [left[place] for place in _undominated(values[left])]
+        front = [left[place] for place in _find_undominated(values[left])]
         front.sort(key=lambda number: (*(-values[number]).tolist(), number))
         room = min(count - len(found), len(front))
         places = np.linspace(0, len(front) - 1, room).round().astype(int) if room > 1 else np.zeros(1, int)
@@ -182,7 +182,7 @@ def leaders(values: NDArray[np.float64], count: int) -> list[int]:
     return found
 
 
-def _undominated(values: NDArray[np.float64]) -> list[int]:
+def _find_undominated(values: NDArray[np.float64]) -> list[int]:
     at_least = (values[:, None, :] >= values[None, :, :]).all(axis=2)
     above = (values[:, None, :] > values[None, :, :]).any(axis=2)
     places: list[int] = np.flatnonzero(~(at_least & above).any(axis=0)).tolist()

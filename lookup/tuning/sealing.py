@@ -42,10 +42,10 @@ def seal(first_us: int, last_us: int, scored_us: int, *, holdout: float, block_s
         InputError: if the log is too short.
     """
     block_us = block_s * US_PER_S
-    from_us = _divided(first_us, last_us, holdout, DAY_US)
+    from_us = _divide(first_us, last_us, holdout, DAY_US)
     # The last lookup of a day comes before its end.
     if min(from_us - first_us, last_us - from_us) < DAY_US - block_us:
-        from_us = _divided(first_us, last_us, holdout, block_us)
+        from_us = _divide(first_us, last_us, holdout, block_us)
     parts = from_us - scored_us, last_us - from_us
     if min(parts) < blocks * block_us:
         warmup_s = (scored_us - first_us) / US_PER_S
@@ -60,7 +60,7 @@ def seal(first_us: int, last_us: int, scored_us: int, *, holdout: float, block_s
     return Seal(first_us, scored_us, from_us, last_us)
 
 
-def _divided(first_us: int, last_us: int, holdout: float, grid_us: int) -> int:
+def _divide(first_us: int, last_us: int, holdout: float, grid_us: int) -> int:
     return int(last_us - holdout * (last_us - first_us)) // grid_us * grid_us
 
 

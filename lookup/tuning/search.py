@@ -89,7 +89,7 @@ class Search:
                 yield Batch("near", added, few)
         # As finalists are chosen: the first front in order of the first objective.
         bases = self.best(len(self.candidates))[:_PARED]
-        if added := [one for base in bases for one in self._pared(base, is_best=base is bases[0])]:
+        if added := [one for base in bases for one in self._ablations(base, is_best=base is bases[0])]:
             # With what they are taken from, so that both have the same luck.
             yield Batch("pared", [*bases, *added], few)
         simpler = [one for base in bases for one in self._simplest(base)]
@@ -162,7 +162,7 @@ class Search:
         ]
         if not alive:
             return []
-        values = np.array([[aims.raised(name, standing) for name in aims.figures] for _, standing in alive])
+        values = np.array([[aims.turn_upward(name, standing) for name in aims.figures] for _, standing in alive])
         return [alive[place][0] for place in leaders(values, count)]
 
     def _spread(self) -> list[Candidate]:
@@ -210,9 +210,9 @@ class Search:
                 self._add(point, "near")
         return self.candidates[before:]
 
-    def _pared(self, base: Candidate, *, is_best: bool) -> list[Candidate]:
+    def _ablations(self, base: Candidate, *, is_best: bool) -> list[Candidate]:
         """Take each change of a candidate back, and all but it; the latter of the best candidate only."""
-        before, keys = len(self.candidates), self._varied(base)
+        before, keys = len(self.candidates), self._list_varied(base)
         for key in keys:
             self._add(base.point.without(key), "pared", base.number)
         for key in keys if is_best else ():
@@ -222,13 +222,13 @@ class Search:
     def _simplest(self, base: Candidate) -> list[Candidate]:
         """Return the version with the fewest changes that does as well, and one without all changes that are idle."""
         as_good = {one.point.identity: one for one in self.candidates[1:] if self._does_as_well(one, base)}
-        idle = [key for key in self._varied(base) if base.point.without(key).identity in as_good]
+        idle = [key for key in self._list_varied(base) if base.point.without(key).identity in as_good]
         before = len(self.candidates)
         self._add(base.point.without(*idle), "pared", base.number)
         versions = (one for one in as_good.values() if one.of == base.number)
         return [*sorted(versions, key=_n_changes)[:1], *self.candidates[before:]]
 
-    def _varied(self, candidate: Candidate) -> list[str]:
+    def _list_varied(self, candidate: Candidate) -> list[str]:
         return [axis.key for axis in self.spaces[candidate.point.space].axes if axis.key in candidate.point.changes]
 
     def _does_as_well(self, one: Candidate, other: Candidate) -> bool:
@@ -237,7 +237,7 @@ class Search:
         if aims is None or a is None or b is None or today is None:
             return False
         return all(
-            aims.raised(name, a) >= aims.raised(name, b) - aims.tolerance * abs(today.figures[name].value)
+            aims.turn_upward(name, a) >= aims.turn_upward(name, b) - aims.tolerance * abs(today.figures[name].value)
             for name in aims.objectives
         )
 

@@ -153,11 +153,11 @@ class Space:
         Raises:
             SettingsError: for values that are wrong.
         """
-        return self.base.changed(name, point.changes)
+        return self.base.with_changes(name, point.changes)
 
     @cached_property
     def _start(self) -> PolicySpec:
-        return self.base.changed(self.base.name, self.fixed) if self.fixed else self.base
+        return self.base.with_changes(self.base.name, self.fixed) if self.fixed else self.base
 
     def _changes(self, varied: Mapping[str, Any]) -> dict[str, Any]:
         fixed = {key: value for key, value in self.fixed.items() if self.before(key) != value}
@@ -204,7 +204,7 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
         SettingsError: for ends that are missing or not allowed, and settings that nothing reads; all together.
     """
     where = f"space {shown(entry.name)}"
-    allowed = _allowed(base.changed(base.name, entry.set), registry)
+    allowed = _list_allowed(base.with_changes(base.name, entry.set), registry)
     axes, problems = [], []
     for key, values in entry.vary.items():
         if not isinstance(values, RangeEntry):
@@ -247,7 +247,7 @@ class _Allowed:
     is_whole: bool = False
 
 
-def _allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
+def _list_allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
     allowed = {
         "grace_s": _Allowed(0, None, is_whole=True),
         "shedding_interval_s": _Allowed(1, None, is_whole=True),

@@ -12,8 +12,18 @@ if TYPE_CHECKING:
     from lookup.score.figures import Figure
 
 __all__ = [
-    "SEALED", "SEARCHED", "Figures", "beside_today", "confirmation", "figure_rows", "gain_text", "label",
-    "number_of", "reopened", "restart_text", "sentences",
+    "SEALED",
+    "SEARCHED",
+    "Figures",
+    "beside_today",
+    "confirmation",
+    "describe_reopened",
+    "figure_rows",
+    "gain_text",
+    "label",
+    "number_of",
+    "restart_text",
+    "sentences",
 ]  # fmt: skip
 
 
@@ -44,7 +54,7 @@ def beside_today(figures: Figures) -> Figures:
     """
     today = figures[0, SEARCHED]
 
-    def moved(figure: Figure, before: float) -> Figure:
+    def shift_figure(figure: Figure, before: float) -> Figure:
         value = before + figure.change
         if math.isnan(value):
             return figure
@@ -52,14 +62,14 @@ def beside_today(figures: Figures) -> Figures:
         return replace(figure, value=max(value, 0.0) if min(before, figure.value) >= 0.0 else value)
 
     return {
-        (number, days): {name: moved(figure, today[name].value) for name, figure in of.items()}
+        (number, days): {name: shift_figure(figure, today[name].value) for name, figure in of.items()}
         if days == SEARCHED
         else of
         for (number, days), of in figures.items()
     }
 
 
-def reopened(times: int) -> str:
+def describe_reopened(times: int) -> str:
     """Say what days are worth that were opened before."""
     return (
         f"these days were opened {times} times, so they cannot confirm a candidate that was chosen by an earlier look"
@@ -107,7 +117,7 @@ def sentences(document: Mapping[str, Any]) -> Iterator[str]:
     days = f"the days from {sealed} to {document['last']} were sealed" if sealed else "no days were sealed"
     yield f"{tried} candidates were tried on the days from {document['first']}, {days}"
     if document["opened"] > 1:
-        yield reopened(document["opened"])
+        yield describe_reopened(document["opened"])
     if (cycles := document["incumbent"]["cycles"]) is not None:
         yield f"today {cycles}"
     idle: dict[str, str] = {}

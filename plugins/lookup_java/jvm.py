@@ -93,9 +93,9 @@ class _Jvm:
         self._log.seek(0)
         said += self._log.read().decode(errors="replace")
         last = said.strip().splitlines()[-1:]
-        return self.explained(said) or ": ".join([f"its JVM ended with exit code {code}", *last])
+        return self.explain(said) or ": ".join([f"its JVM ended with exit code {code}", *last])
 
-    def explained(self, said: str) -> str | None:
+    def explain(self, said: str) -> str | None:
         """Return the sentence for what a JVM says if a class cannot be loaded; None if it says nothing of the kind."""
         if found := _TOO_OLD.search(said):
             needed = int(found[1]) - _FORMAT_OF_0
@@ -141,7 +141,7 @@ def ask(lib: str, what: str, limit_s: float, **given: Any) -> dict[str, Any]:
         _running.pop(process).end()
         raise
     if "error" in answer:
-        error, why = answer["error"], jvm.explained(answer["error"])
+        error, why = answer["error"], jvm.explain(answer["error"])
         if why is not None or "fatal" in answer:
             raise ContractError(why or error)
         raise JavaError(error)

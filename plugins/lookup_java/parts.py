@@ -169,7 +169,7 @@ class _Java:
         session.jvm, session.path, session.is_extensible = running(), _path(self.lib), about["extensible"]
         return about
 
-    def _told(self, memory: Mapping[str, Any], view: ClusterView) -> tuple[_Session, dict[str, Any]]:
+    def _catch_up(self, memory: Mapping[str, Any], view: ClusterView) -> tuple[_Session, dict[str, Any]]:
         """Return the instance of a run, another one where no run has begun, and the reports that it has not seen."""
         name = memory.get(self.memory_key)
         if name is None:
@@ -215,7 +215,7 @@ class JavaShedder(_Java):
         usage = view.load.usage[view.registered & ~np.isnan(view.load.usage)]
         if not len(usage):
             return CycleOutcome(CycleLabel.SKIP, CycleReason.NO_LOAD_DATA)
-        session, state = self._told(memory, view)
+        session, state = self._catch_up(memory, view)
         grace_us = float(self._keys.get("loadBalancerSheddingGracePeriodMinutes", _GRACE_MINUTES)) * _MINUTE_US
         cooling: dict[str, int] = memory.get("cooling", {})
         unloaded = {name: at for name, at in view.unloaded.items() if view.now_us - at <= grace_us}
@@ -270,7 +270,7 @@ class JavaSelector(_Java):
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> NDArray[np.float64]:
         """Return 1 for every broker that the class would as soon choose."""
-        session, state = self._told(view.memory, view)
+        session, state = self._catch_up(view.memory, view)
         told = {"bundle": request.bundle, "candidates": list(brokers.ids), "given": session.given}
         answer = self._call("place", id=session.number, **told, **state)
         session.given.clear()

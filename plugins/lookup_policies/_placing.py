@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lookup.model import ClusterView
 
-__all__ = ["ROUND_OFF", "able", "capacities_of", "carried"]
+__all__ = ["ROUND_OFF", "able", "capacities_of", "sum_loads"]
 
 Floats = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ def able(view: ClusterView) -> NDArray[np.bool_]:
     return registered
 
 
-def carried(view: ClusterView) -> Floats:
+def sum_loads(view: ClusterView) -> Floats:
     """Return what every broker carries, bundles and all else, shape (n_brokers,), NaN without report."""
     load: Floats = np.where(view.capacity > 0.0, view.load.measured * view.capacity, view.load.throughput)
     return load

@@ -58,7 +58,7 @@ class Problem:
         self.admitted[rows] = False
         self.admitted[rows, self.owners[rows]] = True
 
-    def filled(self, owners: Ints) -> Floats:
+    def relative_loads(self, owners: Ints) -> Floats:
         """Return load / capacity of every broker, over that of the cluster, shape (n_brokers,)."""
         return np.bincount(owners, self.weights, len(self.capacities)) / self.capacities / self.mean
 

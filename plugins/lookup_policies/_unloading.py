@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lookup.model import BundleLoad, ClusterView, CycleLabel, CycleOutcome, CycleReason, Ruling, Shortfall, Unload
 
 __all__ = [
-    "Figures", "average_of", "descending", "few_bundles", "give_up", "no_figures", "outcome_of", "reported",
+    "Figures", "average_of", "descending", "few_bundles", "give_up", "no_figures", "outcome_of", "read_column",
     "traffic_short",
 ]  # fmt: skip
 
@@ -22,7 +22,7 @@ __all__ = [
 Figures = dict[int, float]
 
 
-def reported(view: ClusterView, column: NDArray[np.float64]) -> Figures:
+def read_column(view: ClusterView, column: NDArray[np.float64]) -> Figures:
     """Return a column of the view by broker number, without brokers that are gone or have not reported."""
     # A broker that has gone may still have its last report on the board.
     numbers = (view.registered & ~np.isnan(column)).nonzero()[0]

@@ -27,7 +27,7 @@ from lookup.model import (
     Shortfall,
     Unload,
 )
-from lookup_policies._unloading import Figures, descending, no_figures, outcome_of, reported, traffic_short
+from lookup_policies._unloading import Figures, descending, no_figures, outcome_of, read_column, traffic_short
 
 __all__ = ["Avg", "AvgPlacement"]
 
@@ -86,7 +86,7 @@ class Avg:
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
         """Propose bundles of the busier brokers of pairs, most busy first."""
-        usage = reported(view, view.load.weighted)
+        usage = read_column(view, view.load.weighted)
         if not usage:
             return no_figures(view)
         # Releases from 5.0 on drop plans that nothing came of; those before do not find them again, since the next

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lookup.hooks import Ge, Offer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
-from lookup_policies._placing import ROUND_OFF, able, capacities_of, carried
+from lookup_policies._placing import ROUND_OFF, able, capacities_of, sum_loads
 from lookup_policies.strategies import give, given_since
 
 __all__ = ["BestFit"]
@@ -54,7 +54,7 @@ class BestFit:
         """Return 1 for the best candidates."""
         given = given_since(view.memory, view.now_us)
         expected = np.array([math.fsum(given.get(broker, {}).values()) for broker in view.brokers.ids])
-        load, capacities, own = carried(view) + expected, capacities_of(view), _load_of(view, request.bundle)
+        load, capacities, own = sum_loads(view) + expected, capacities_of(view), _load_of(view, request.bundle)
         known = able(view) & np.isfinite(load)
         if not known[brokers.index].any():
             # Without any report only what was given since counts.

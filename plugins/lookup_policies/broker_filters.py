@@ -48,16 +48,16 @@ class LoadManagerClass:
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Compare every candidate's class with the expected one."""
-        expected = self._expected(view)
+        expected = self._find_expected(view)
         # Once per roster and class, since a filter is asked at every assignment.
         mask = brokers.column((self.name, expected), lambda broker: expected is None or _class_of(broker) == expected)
         return mask.astype(np.bool_)
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
         """Name both classes."""
-        return f"runs {_class_of(broker)}, expected {self._expected(view)}"
+        return f"runs {_class_of(broker)}, expected {self._find_expected(view)}"
 
-    def _expected(self, view: ClusterView) -> str | None:
+    def _find_expected(self, view: ClusterView) -> str | None:
         return self.class_name or _newest(view.brokers, view.registered.tobytes())
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from lookup.errors import InputError
 from lookup.hooks import Conf, Ge, SplitAlgorithm, Unit
-from lookup.hooks.raised import bounded
+from lookup.hooks.raised import read_bounded
 from lookup.model import (
     ClusterView,
     CycleLabel,
@@ -254,7 +254,7 @@ def _boundaries(algorithm: SplitAlgorithm, view: ClusterView, name: str) -> tupl
     if bundle.range.upper - bundle.range.lower <= 1:
         return ()
     try:
-        return tuple(bounded(algorithm.boundaries(bundle, view.load.traffic.topics_of(name), None)))
+        return tuple(read_bounded(algorithm.boundaries(bundle, view.load.traffic.topics_of(name), None)))
     except InputError:
         return ()
 

@@ -18,7 +18,7 @@ from lookup.hooks import Ge, Gt
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup.model.view import REQUEST_READS
 
-__all__ = ["BoundedConsistentHash", "Rendezvous", "digest", "mixed"]
+__all__ = ["BoundedConsistentHash", "Rendezvous", "digest", "mix"]
 
 FloatArray = NDArray[np.float64]
 Digests = NDArray[np.uint64]
@@ -33,7 +33,7 @@ def digest(text: str, salt: str = "") -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8, key=salt.encode()).digest())
 
 
-def mixed(digests: Digests, key: int) -> Digests:
+def mix(digests: Digests, key: int) -> Digests:
     """Mix a 64-bit key into digests; the results for different keys are as good as independent of one another.
 
     Hashing every pair would do as well and take thirty times as long.
@@ -90,7 +90,7 @@ class Rendezvous:
         broker_digests = brokers.column(self.name, lambda broker: digest(broker.id)).astype(np.uint64)
         field, _, name = self.key.partition(".")
         value = request.property_of(name) if name else getattr(request, field)
-        digests = mixed(broker_digests, digest(value or request.bundle, view.salt))
+        digests = mix(broker_digests, digest(value or request.bundle, view.salt))
         # Numbers in (0, 1), both ends left out: 52 bits and a half are exact in a double.
         units = ((digests >> np.uint64(12)).astype(np.float64) + 0.5) / 2**52
         values = self._weights(brokers, view) / -np.log(units)
@@ -169,7 +169,7 @@ def _ring(broker_ids: tuple[str, ...], points: int, salt: str) -> _Ring:
     # By ids, not by roster: brokers keep their ids when they change their lookup data.
     positions = _digests(broker_ids, points)
     if salt:
-        positions = mixed(positions, digest("", salt))
+        positions = mix(positions, digest("", salt))
     order = np.argsort(positions, kind="stable")
     return positions[order], np.repeat(np.arange(len(broker_ids)), points)[order]
 

@@ -51,19 +51,19 @@ class Isolation:
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
         """Apply the namespace's policies, or keep it on shared brokers that serve its kind of topic."""
-        return self._kept(request, brokers, view, has_primaries=True)
+        return self._apply_rules(request, brokers, view, has_primaries=True)
 
     def may_admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
         """Return the same with all secondaries: other filters may leave too few primaries."""
-        return self._kept(request, brokers, view, has_primaries=False)
+        return self._apply_rules(request, brokers, view, has_primaries=False)
 
-    def _kept(
+    def _apply_rules(
         self, request: LookupRequest, brokers: Candidates, view: ClusterView, *, has_primaries: bool
     ) -> BoolArray:
         if self.portless == "keep":
-            return _allowed(request, brokers, view, has_primaries=has_primaries)
+            return _find_allowed(request, brokers, view, has_primaries=has_primaries)
         kept: BoolArray = np.array([":" in broker_id for broker_id in brokers.ids], dtype=np.bool_)
-        kept[kept] = _allowed(request, brokers.subset(kept), view, has_primaries=has_primaries)
+        kept[kept] = _find_allowed(request, brokers.subset(kept), view, has_primaries=has_primaries)
         return kept
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
@@ -77,7 +77,7 @@ class Isolation:
         return f"does not serve {request.domain or 'persistent'} topics"
 
 
-def _allowed(request: LookupRequest, brokers: Candidates, view: ClusterView, *, has_primaries: bool) -> BoolArray:
+def _find_allowed(request: LookupRequest, brokers: Candidates, view: ClusterView, *, has_primaries: bool) -> BoolArray:
     """Return who may have a bundle; without primaries secondaries are allowed."""
     policies = view.namespaces.isolation.get(request.namespace)
     if policies:

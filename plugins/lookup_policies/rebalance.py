@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lookup.hooks import Ge, Gt, Le
 from lookup.model import ClusterView, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Ruling, Shortfall, Unload
-from lookup_policies._placing import ROUND_OFF, able, capacities_of, carried
+from lookup_policies._placing import ROUND_OFF, able, capacities_of, sum_loads
 from lookup_policies._planning import Plan, Problem
 from lookup_policies._unloading import no_figures, outcome_of
 
@@ -107,7 +107,7 @@ class Rebalance:
         problem, names = _problem_of(self, view, past, resting)
         if not problem.weights.sum() > 0:
             return CycleOutcome(CycleLabel.SKIP, CycleReason.NO_LOAD_DATA)
-        filled, distant = problem.filled(problem.owners), problem.distant()
+        filled, distant = problem.relative_loads(problem.owners), problem.distant()
         is_over = filled.max() - self.max_imbalance >= self.min_gain
         hits = memory.get("hits", 0) + 1 if is_over or distant >= self.min_gain else 0
         accepted, idle = 0, CycleReason.HIT_COUNT
@@ -196,7 +196,7 @@ class _Past:
 
     def _besides(self, view: ClusterView, of_bundles: Floats) -> None:
         """Average what brokers report beyond their bundles: other processes, system topics."""
-        whole = carried(view)
+        whole = sum_loads(view)
         # Reports of a log whose bundles weigh lookups are of another unit.
         is_known = np.isfinite(whole) & (view.load.source == "simulated" or view.load.bundle_unit == "bytes/s")
         beyond = np.where(is_known, np.maximum(0.0, whole - of_bundles), 0.0)
@@ -335,7 +335,9 @@ class _Cycle:
 
     def _is_worth(self, owners: Ints) -> bool:
         limit, least, problem = self._part.max_imbalance, self._part.min_gain, self._problem
-        before, after = (np.sort(np.maximum(limit, problem.filled(of)))[::-1] for of in (problem.owners, owners))
+        before, after = (
+            np.sort(np.maximum(limit, problem.relative_loads(of)))[::-1] for of in (problem.owners, owners)
+        )
         # From the fullest broker, or from the first in order that anything relieves.
         taken = next((each for each in (before - after).tolist() if abs(each) > ROUND_OFF), 0.0)
         nearer = problem.nearness(owners)

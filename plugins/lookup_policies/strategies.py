@@ -95,7 +95,7 @@ class LeastResourceUsageWithWeight:
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the candidates the rule takes."""
-        usage = np.array([used for _, used in self._smoothed(view.memory, brokers, view)])
+        usage = np.array([used for _, used in self._smooth(view.memory, brokers, view)])
         if self.rule == "average":
             # In the order of ids, one by one as Pulsar adds: the last bits decide about a broker on the edge.
             mean = np.add.accumulate(usage[np.argsort(brokers.index)])[-1] / len(usage)
@@ -108,11 +108,11 @@ class LeastResourceUsageWithWeight:
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Move smoothed usage on for every broker that was a candidate."""
-        moved = self._smoothed(memory, offer.brokers, offer.view)
+        moved = self._smooth(memory, offer.brokers, offer.view)
         # Brokers that were no candidates keep their past: this selection says nothing of them.
         memory["usage"] = {**memory.get("usage", {}), **dict(moved)}
 
-    def _smoothed(self, memory: Mapping[str, Any], brokers: Candidates, view: ClusterView) -> list[tuple[str, float]]:
+    def _smooth(self, memory: Mapping[str, Any], brokers: Candidates, view: ClusterView) -> list[tuple[str, float]]:
         before: Mapping[str, float] = memory.get("usage", {})
         now, idle = np.nan_to_num(view.load.weighted[brokers.index]), view.load.throughput[brokers.index] == 0.0
         smoothed = []

@@ -19,7 +19,7 @@ from lookup_policies._unloading import (
     give_up,
     no_figures,
     outcome_of,
-    reported,
+    read_column,
     traffic_short,
 )
 
@@ -77,30 +77,31 @@ class Threshold:
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
         """Propose bundles of overloaded brokers, most loaded first."""
-        now = reported(view, view.load.weighted)
+        now = read_column(view, view.load.weighted)
         if not now:
             return no_figures(view)
-        usage = self._smoothed(view, now, memory)
+        usage = self._smooth(view, now, memory)
         average = average_of(usage.values())
         limit = average + self.threshold
         over = {number: used - limit for number, used in usage.items() if average and used >= limit}
         reason, accepted = CycleReason.OVERLOADED, 0
         # Before anything is proposed: bundles given up by one broker do not change the load another should give up.
         needed = {
-            number: self._needed(view, number, usage[number] - average - self.threshold + _EXTRA) for number in over
+            number: self._compute_excess(view, number, usage[number] - average - self.threshold + _EXTRA)
+            for number in over
         }
         for number, load in needed.items():
             if load is not None:
                 accepted += yield from give_up(view, number, load)
         if not accepted and average and self.lower_boundary:
             if self.quirks == "upstream":
-                usage = self._smoothed(view, now, memory)
+                usage = self._smooth(view, now, memory)
             reason, lower = CycleReason.UNDERLOADED, average_of(usage.values()) - self.threshold
             bundles = view.ownership.bundles()
             able = [number for number, ratio in usage.items() if bundles[number] > 1 and ratio > lower]
             if able and min(usage.values()) < lower:
                 busiest = max(able, key=usage.__getitem__)
-                load = self._needed(view, busiest, self.threshold * _LOWER_BOUNDARY_SHARE)
+                load = self._compute_excess(view, busiest, self.threshold * _LOWER_BOUNDARY_SHARE)
                 if load is not None:
                     accepted += yield from give_up(view, busiest, load)
         # Two reasons, so that a report shows which limit stood in the way.
@@ -117,11 +118,11 @@ class Threshold:
             return Shortfall(above, "points of usage above the mean", self.threshold * 100.0)
         busiest = max(usage, key=usage.__getitem__)
         share = usage[busiest] - average - self.threshold + _EXTRA
-        if self._needed(view, busiest, share) is None:
+        if self._compute_excess(view, busiest, share) is None:
             return traffic_short(view, float(view.load.throughput[busiest]) * share, self.min_offload)
         return few_bundles(view, busiest)
 
-    def _smoothed(self, view: ClusterView, now: Figures, memory: MutableMapping[str, Any]) -> Figures:
+    def _smooth(self, view: ClusterView, now: Figures, memory: MutableMapping[str, Any]) -> Figures:
         ids, before, share = view.brokers.ids, memory.get("usage", {}), 1.0 - self.history
         # A broker that comes, or comes back, starts with what it has: its past is not 0.
         after: Figures = {}
@@ -131,7 +132,7 @@ class Threshold:
             kept[ids[number]] = after[number] = used if past is None else self.history * past + share * used
         return after
 
-    def _needed(self, view: ClusterView, number: int, share: float) -> float | None:
+    def _compute_excess(self, view: ClusterView, number: int, share: float) -> float | None:
         # A share of the broker's load; None if that is not worth while.
         needed = float(view.load.throughput[number]) * share
         return None if math.isnan(needed) or needed < self.min_offload else needed
@@ -163,7 +164,7 @@ class Overload:
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
         """Propose bundles of overloaded brokers, most loaded first."""
-        usage = reported(view, view.load.weighted)
+        usage = read_column(view, view.load.weighted)
         if not usage:
             return no_figures(view)
         over = {number: used - self.threshold for number, used in usage.items() if used >= self.threshold}

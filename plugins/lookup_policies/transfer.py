@@ -102,7 +102,7 @@ class Transfer:
     ) -> Generator[Unload | Probe, Ruling, CycleOutcome]:
         """Propose bundles of the fullest brokers, pair by pair."""
         cooling: MutableMapping[str, int] = memory.setdefault("unloaded_us", {})
-        listed, counted, reason = self._gathered(view, cooling)
+        listed, counted, reason = self._gather(view, cooling)
         if reason is not None:
             return CycleOutcome(CycleLabel.SKIP, reason)
         reports = _Reports(self, view)
@@ -133,7 +133,7 @@ class Transfer:
         count = len(cycle.reports.top(fullest))
         return Shortfall(count, f"bundles in the report of {cycle.reports.ids[fullest]}", 2) if count <= 1 else None
 
-    def _gathered(
+    def _gather(
         self, view: ClusterView, cooling: MutableMapping[str, int]
     ) -> tuple[list[int], list[int], CycleReason | None]:
         # Returns the brokers that may be paired, those that count in the average, and the reason if no cycle runs.
@@ -229,7 +229,7 @@ class _Cycle:
                 continue
             yield from pair.proposals()
             if pair.out > 0:
-                self.stats, self.low = pair.modelled(self.stats), self.low + 1
+                self.stats, self.low = pair.stats_after_moves(self.stats), self.low + 1
                 self.reasons.append(reason)
                 self.sources.update(dict.fromkeys(pair.sources))
             else:
@@ -275,7 +275,7 @@ class _Pair:
                 continue
             back: Sequence[BundleLoad] = ()
             if self.out - self.gain + offered.load > target:
-                back = yield from self._swapped(offered.load)
+                back = yield from self._find_swap(offered.load)
                 if not back:
                     break
             proposal = unload if self.part.transfer else Unload(offered.bundle, self.source, None, self.reason)
@@ -289,14 +289,14 @@ class _Pair:
                         if self.part.debug or self.part.quirks == "intended":
                             self.gain += entry.load
 
-    def modelled(self, stats: LoadStats) -> LoadStats:
+    def stats_after_moves(self, stats: LoadStats) -> LoadStats:
         """Return the figures after the moves of this pair."""
-        return stats.moved(*self.usage, self._moved_usage(self.out - self.gain))
+        return stats.after_move(*self.usage, self._moved_usage(self.out - self.gain))
 
     def _moved_usage(self, load: float) -> float:
         return load * self.usage[0] / self.load[0] if self.load[0] else 0.0
 
-    def _swapped(self, offered: float) -> Generator[Unload | Probe, Ruling, Sequence[BundleLoad]]:
+    def _find_swap(self, offered: float) -> Generator[Unload | Probe, Ruling, Sequence[BundleLoad]]:
         # The bundles of the destination that come back for one that is too large, none if that does not help.
         whole, least = self.load
         source, destination = whole - self.out + self.gain - offered, least + self.out - self.gain + offered

@@ -9,7 +9,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from lookup.hooks import Conf, Ge, Unit
 from lookup.model import ClusterView, CycleOutcome, CycleReason, Ruling, Shortfall, Unload
-from lookup_policies._unloading import Figures, descending, few_bundles, no_figures, outcome_of, reported, traffic_short
+from lookup_policies._unloading import (
+    Figures,
+    descending,
+    few_bundles,
+    no_figures,
+    outcome_of,
+    read_column,
+    traffic_short,
+)
 
 __all__ = ["Uniform"]
 
@@ -85,10 +93,10 @@ class Uniform:
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
         """Propose bundles of the busiest broker, most busy first."""
-        throughput = reported(view, view.load.throughput)
+        throughput = read_column(view, view.load.throughput)
         if not throughput:
             return no_figures(view)
-        rates = {} if view.load.rates is None else reported(view, view.load.rates)
+        rates = {} if view.load.rates is None else read_column(view, view.load.rates)
         excess = self._excess(rates, throughput)
         # A broker keeps its last bundle: taking it away would only move the load to another broker.
         accepted, idle = 0, CycleReason.NO_BUNDLES
@@ -106,7 +114,7 @@ class Uniform:
                 if ruling.accepted:
                     accepted, remaining = accepted + 1, remaining - self._whole(traffic)
         over = {} if excess is None else {excess.broker: excess.ahead}
-        usage = reported(view, view.load.measured)
+        usage = read_column(view, view.load.measured)
         short = self._short(view, rates, throughput, excess)
         return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, short=short)
 

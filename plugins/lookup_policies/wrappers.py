@@ -205,13 +205,13 @@ class ByNamespace(Wrapper):
 
     def noting(self, request: LookupRequest) -> tuple[Selector, ...]:
         """Return the selector that was asked."""
-        return (self._asked(request),)
+        return (self._choose_selector(request),)
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return the odds of the selector for the bundle's namespace."""
-        return shares_of(self._asked(request), request, brokers, scores, view)
+        return shares_of(self._choose_selector(request), request, brokers, scores, view)
 
-    def _asked(self, request: LookupRequest) -> Selector:
+    def _choose_selector(self, request: LookupRequest) -> Selector:
         return self.inside if request.namespace in self.namespaces else self.child
 
 

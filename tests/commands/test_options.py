@@ -12,7 +12,7 @@ import pytest
 
 from lookup.cli import SUMMARIES, commands, root_parser
 from lookup.commands import options
-from lookup.commands.options import Command, moment, number, pairs, parsed, ratio, whole
+from lookup.commands.options import Command, moment, number, pairs, parse_command, ratio, whole
 from lookup.errors import Argument, Sentence, SettingsError
 from tests.commands.projects import Run, evaluation
 from tests.report.results import result, varied
@@ -77,7 +77,7 @@ def test_examples_parse(command: Command) -> None:
     """Every example of a help text is a command line the parser takes."""
     for line, _ in command.examples:
         words = shlex.split(line)
-        arguments = parsed(root_parser(), words[words.index("lookup") + 1 :])
+        arguments = parse_command(root_parser(), words[words.index("lookup") + 1 :])
 
         assert arguments.run is command.run
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lookup.engine.answers import listed
+from lookup.engine.answers import exhaust_generator
 from lookup.errors import PluginError
-from lookup.hooks.raised import guarded, in_one_line, raised
+from lookup.hooks.raised import describe_error, guard_call, in_one_line
 
 PLUGIN = """\
 from fractions import Fraction
@@ -58,7 +58,7 @@ def test_the_place_is_in_the_file_that_was_called(tmp_path: Path, name: str, lin
     (tmp_path / "mine.py").write_text(PLUGIN, encoding="utf-8")
     called = getattr(_module(tmp_path / "mine.py"), name)
 
-    assert _told(lambda: listed(called())) == line
+    assert _told(lambda: exhaust_generator(called())) == line
 
 
 def test_a_syntax_error_tells_its_place_once(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_syntax_error_tells_its_place_once(tmp_path: Path) -> None:
 
 def test_an_error_that_nobody_raised_has_no_place() -> None:
     """Where no frame of a third party was reached there is no place to tell."""
-    assert raised(KeyError("rack")) == "KeyError: 'rack'"
+    assert describe_error(KeyError("rack")) == "KeyError: 'rack'"
 
 
 def _module(path: Path) -> Any:
@@ -89,7 +89,7 @@ def _told(call: Callable[[], object]) -> str:
     ours = caught.value.__traceback__
     while ours is not None and ours.tb_frame.f_code.co_filename == __file__:
         ours = ours.tb_next
-    return raised(caught.value.with_traceback(ours))
+    return describe_error(caught.value.with_traceback(ours))
 
 
 class _UnspeakableError(Exception):
@@ -106,7 +106,7 @@ def test_an_error_without_text_is_told_by_its_name() -> None:
 
 
 def _end(error: BaseException) -> None:
-    with guarded("it failed: "):
+    with guard_call("it failed: "):
         raise error
 
 

@@ -40,7 +40,7 @@ def test_round_off_never_makes_a_deviation_negative() -> None:
 
 def test_a_source_does_not_fall_below_zero() -> None:
     """More than there is cannot leave it."""
-    assert LoadStats.of([1.0, 3.0]).moved(3.0, 1.0, 5.0).squares == 36.0
+    assert LoadStats.of([1.0, 3.0]).after_move(3.0, 1.0, 5.0).squares == 36.0
 
 
 @given(LOADS)
@@ -57,7 +57,7 @@ def test_moving_leaves_the_figures_of_the_loads_after_it(loads: list[float], sha
     """The first load gives some of itself to the second."""
     amount = loads[0] * share
     after = [loads[0] - amount, loads[1] + amount, *loads[2:]]
-    moved = LoadStats.of(loads).moved(loads[0], loads[1], amount)
+    moved = LoadStats.of(loads).after_move(loads[0], loads[1], amount)
 
     assert moved.average == pytest.approx(statistics.fmean(after))
     assert moved.deviation == pytest.approx(statistics.pstdev(after), abs=1e-6)
@@ -198,7 +198,7 @@ def test_renumbered_columns_follow_their_brokers() -> None:
         store_order=[2, 0, 1],
         resources=np.arange(15.0).reshape(3, 5),
     )
-    after = load.renumbered([2, -1, 0])
+    after = load.renumber([2, -1, 0])
 
     assert np.array_equal(after.usage, [2.0, np.nan, 0.0], equal_nan=True)
     assert np.array_equal(after.throughput, [20.0, np.nan, 0.0], equal_nan=True)
@@ -215,7 +215,7 @@ def test_renumbered_columns_follow_their_brokers() -> None:
 
 def test_a_load_of_no_brokers_may_grow() -> None:
     """A cluster may begin with none."""
-    after = Load.unknown(0).renumbered([-1, -1])
+    after = Load.unknown(0).renumber([-1, -1])
 
     assert np.isnan(after.usage).tolist() == [True, True]
     assert (after.topics.tolist(), list(after.top_bundles)) == ([0, 0], [(), ()])

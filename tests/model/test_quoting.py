@@ -14,8 +14,8 @@ from lookup.model.quoting import (
     BREAKING,
     closest,
     forbidden_character,
+    join_names,
     json_text,
-    listed,
     one_line,
     printable,
     quantity,
@@ -56,8 +56,8 @@ def test_every_value_of_settings_has_a_form_in_toml() -> None:
 @given(names=st.lists(st.text()))
 def test_a_list_of_names_is_printable_and_short(names: list[str]) -> None:
     """However many there are and whatever is in them."""
-    assert listed(names).isprintable()
-    assert len(listed(names)) <= 12 * 900
+    assert join_names(names).isprintable()
+    assert len(join_names(names)) <= 12 * 900
 
 
 @given(text=st.text())
@@ -95,7 +95,7 @@ def test_a_value_is_quoted_and_its_end_left_out(value: object, wanted: str) -> N
 )
 def test_names_are_quoted_where_they_must_be(names: list[str], wanted: str) -> None:
     """Plain words stand as they are; of many the number that is left out is told."""
-    assert listed(names) == wanted
+    assert join_names(names) == wanted
 
 
 @pytest.mark.parametrize(

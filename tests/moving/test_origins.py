@@ -16,7 +16,7 @@ from lookup.cli import main
 from lookup.errors import InputError
 from lookup.moving.origins import origins_of, with_lookups
 from lookup.moving.plan import MovePlan
-from lookup.moving.reading import recorded
+from lookup.moving.reading import read_record
 from tests.moving.worlds import START_US, World, broker, bundle, lookup_row, topics_of, write_lookups
 
 _NEAR = {"name": "near", "selector": "best", "shedder": {"use": "rebalance", "near": "rack", "max_share": 0.5}}
@@ -115,7 +115,7 @@ def test_demand_of_the_day_before_counts(apart: World, tmp_path: Path) -> None:
         lookup_row("persistent://shop/others/topic", "rack-2"),
         lookup_row("topic", "rack-2"),
     ]
-    read = with_lookups(recorded(str(apart.write(tmp_path / "record"))), write_lookups(rows, tmp_path / "lookups"))
+    read = with_lookups(read_record(str(apart.write(tmp_path / "record"))), write_lookups(rows, tmp_path / "lookups"))
 
     origins, unknown = origins_of(read, [name])
 
@@ -130,7 +130,7 @@ def test_demand_of_the_day_before_counts(apart: World, tmp_path: Path) -> None:
 def test_topics_count_for_their_bundle(apart: World, tmp_path: Path, number: int) -> None:
     """A topic counts for the bundle that holds its hash."""
     rows = [lookup_row(topic, "rack-0") for topic in islice(topics_of(bundle(number)), 20)]
-    read = with_lookups(recorded(str(apart.write(tmp_path / "record"))), write_lookups(rows, tmp_path / "lookups"))
+    read = with_lookups(read_record(str(apart.write(tmp_path / "record"))), write_lookups(rows, tmp_path / "lookups"))
 
     origins, _ = origins_of(read, apart.owners)
 

@@ -19,7 +19,7 @@ from lookup.model import ClusterView, CycleLabel, CycleOutcome, CycleReason, Unl
 from lookup.model.bundles import IsolationPolicy, NamespacePolicies
 from lookup.moving.plan import Limits, MovePlan
 from lookup.moving.planning import make_plan
-from lookup.moving.reading import recorded
+from lookup.moving.reading import read_record
 from lookup.moving.state import state_of
 from lookup.settings.files import policies_in
 from tests.moving.worlds import World, broker, bundle
@@ -38,7 +38,7 @@ _EVEN = {"use": "rebalance", "max_imbalance": 1.05, "max_share": 1.0}
 def _planned(
     world: World, folder: Path, *, shedder: Any = _EVEN, namespaces: NamespacePolicies | None = None, **limits: Any
 ) -> MovePlan:
-    rows = recorded(str(world.write(folder / "record")))
+    rows = read_record(str(world.write(folder / "record")))
     known = NamespacePolicies() if namespaces is None else namespaces
     state = state_of(type(rows)(rows.cluster, rows.at_us, rows.source, rows.tables, known))
     return make_plan(state, _policy(shedder), Limits(**limits))

@@ -10,7 +10,7 @@ from lookup.collect.collector import Endpoints
 from lookup.errors import InputError, SettingsError
 from lookup.model.bundles import IsolationPolicy
 from lookup.model.time import time_text
-from lookup.moving.reading import read_now, recorded
+from lookup.moving.reading import read_now, read_record
 from tests.collect.rest import running_rest
 from tests.moving.worlds import START_US, World
 
@@ -19,7 +19,7 @@ _MINUTE_US = 60_000_000
 
 def _refused(folder: Path, at_us: int | None = None, cluster: str | None = None) -> str:
     with pytest.raises(InputError) as refused:
-        recorded(str(folder), at_us, cluster)
+        read_record(str(folder), at_us, cluster)
     return str(refused.value)
 
 
@@ -27,7 +27,7 @@ def test_a_record_is_read_up_to_an_instant(tmp_path: Path) -> None:
     """By default its end; reports after the instant are not there."""
     folder = World.crowded().write(tmp_path / "record")
 
-    whole, part = recorded(str(folder)), recorded(str(folder), START_US + 2 * _MINUTE_US)
+    whole, part = read_record(str(folder)), read_record(str(folder), START_US + 2 * _MINUTE_US)
 
     assert whole.at_us == START_US + 9 * _MINUTE_US
     assert (len(whole.tables["loads"]), len(part.tables["loads"])) == (30, 9)
@@ -38,7 +38,7 @@ def test_reports_of_more_than_an_hour_ago_do_not_count(tmp_path: Path) -> None:
     world = World.crowded()
     world.minutes = 100
 
-    rows = recorded(str(world.write(tmp_path / "record")))
+    rows = read_record(str(world.write(tmp_path / "record")))
 
     assert len(rows.tables["loads"]) == 3 * 60
     assert len(rows.tables["ownership"]) == 24
@@ -75,9 +75,9 @@ def test_what_operators_set_is_read_beside_the_record(tmp_path: Path) -> None:
     folder = World.crowded().write(tmp_path / "record")
     text = '[[namespaces]]\nname = "shop/orders"\nisolation = [{ primary = ["broker-1"] }]\n'
 
-    (unknown,) = recorded(str(folder)).missing
+    (unknown,) = read_record(str(folder)).missing
     (folder / "namespaces.toml").write_text(text)
-    beside, given = recorded(str(folder)), recorded(str(folder), namespaces="")
+    beside, given = read_record(str(folder)), read_record(str(folder), namespaces="")
 
     assert unknown.startswith("isolation policies and anti-affinity groups")
     assert beside.namespaces.isolation == {"shop/orders": (IsolationPolicy(("broker-1",)),)}
@@ -90,7 +90,7 @@ def test_a_mistake_in_namespaces_is_named(tmp_path: Path) -> None:
     (folder / "namespaces.toml").write_text('[[namespaces]]\nname = "shop"\n')
 
     with pytest.raises(SettingsError, match=r"namespaces\.toml: namespaces\[0\]\.name"):
-        recorded(str(folder))
+        read_record(str(folder))
 
 
 def test_without_brokers_or_topics_nothing_is_read() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from lookup.errors import InputError
 from lookup.model.bundles import BundleRange
-from lookup.moving.reading import recorded
+from lookup.moving.reading import read_record
 from lookup.moving.state import state_of
 from tests.moving.worlds import START_US, World, broker, bundle, with_owners
 
@@ -45,7 +45,7 @@ def test_a_state_without_what_a_plan_needs_is_refused(tmp_path: Path, change: di
 
 def test_a_state_without_brokers_is_refused(tmp_path: Path) -> None:
     """All are gone, though their reports are there."""
-    rows = recorded(str(World.crowded().write(tmp_path / "record")))
+    rows = read_record(str(World.crowded().write(tmp_path / "record")))
     tables = {**rows.tables, "brokers": rows.tables["brokers"].slice(0, 0)}
 
     with pytest.raises(InputError, match="no broker is registered"):
@@ -76,7 +76,7 @@ def test_a_manager_of_the_operators_own_can_be_steered(tmp_path: Path) -> None:
 
 def test_children_of_a_split_have_the_owner_of_their_parent(tmp_path: Path) -> None:
     """The parent is gone, as the rows of OWNERSHIP have it."""
-    rows = recorded(str(World.crowded().write(tmp_path / "record")))
+    rows = read_record(str(World.crowded().write(tmp_path / "record")))
     split = {"ts": 1, "bundle": bundle(0), "event": "split", "broker": broker(0), "boundaries": ["0x02000000"]}
 
     owners = state_of(with_owners(rows, split)).owners

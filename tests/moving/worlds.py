@@ -20,7 +20,7 @@ from lookup.model.bundles import BundleRange, NamespaceBundle, bundle_ranges, eq
 from lookup.model.time import time_text
 from lookup.moving.journal import Journal
 from lookup.moving.plan import MovePlan
-from lookup.moving.reading import Rows, recorded
+from lookup.moving.reading import Rows, read_record
 from lookup.moving.state import ClusterState, state_of
 
 __all__ = [
@@ -164,7 +164,7 @@ class World:
 
     def state(self, folder: Path) -> ClusterState:
         """Return the state at the end of the record."""
-        return state_of(recorded(str(self.write(folder))))
+        return state_of(read_record(str(self.write(folder))))
 
 
 def carried_out(

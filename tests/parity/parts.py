@@ -520,7 +520,7 @@ def _filter(part: str) -> Callable[..., Compared]:
         manager = published_to(brokers, policy, {})
         instant = manager.instant()
         index = next(n for n, one in enumerate(policy.filters) if one.name == part)
-        mask = policy.admitted(index, request_of(None, bundle, LookupOptions()), instant.offered, instant)
+        mask = policy.apply_filter(index, request_of(None, bundle, LookupOptions()), instant.offered, instant)
         ours = sorted(instant.offered.subset(mask).ids)
         return Compared({"conf": conf, "brokers": brokers}, ours, sorted(theirs), len(ours) < len(brokers))
 

@@ -53,7 +53,9 @@ def test_a_plan_keeps_what_was_agreed(
     assert problem.admitted[np.arange(n_bundles), owners].all()
     assert moved.sum() <= max_moves
     assert moved.sum() <= 1 or problem.weights[moved].sum() <= problem.max_weight * (1 + 1e-9)
-    assert problem.filled(owners).max() <= max(max_imbalance, problem.filled(problem.owners).max()) * (1 + 1e-6)
+    assert problem.relative_loads(owners).max() <= max(max_imbalance, problem.relative_loads(problem.owners).max()) * (
+        1 + 1e-6
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -70,7 +72,7 @@ def test_plans_come_near_the_best_of_all_placements() -> None:
     ours, best = 0.0, 0.0
     for seed in range(80):
         problem = _problem(seed, 6, 3, max_imbalance=1.6, max_moves=4, max_weight=np.inf)
-        if problem.filled(problem.owners).max() > problem.max_imbalance:
+        if problem.relative_loads(problem.owners).max() > problem.max_imbalance:
             continue
         most = max(map(problem.nearness, filter(_keeps(problem), map(np.array, product(range(3), repeat=6)))))
         found = problem.nearness(_planned(problem))
@@ -87,7 +89,7 @@ def _keeps(problem: Problem) -> Callable[[NDArray[np.int64]], bool]:
         return bool(
             problem.admitted[np.arange(len(owners)), owners].all()
             and (owners != problem.owners).sum() <= problem.max_moves
-            and problem.filled(owners).max() <= problem.max_imbalance * (1 + 1e-9)
+            and problem.relative_loads(owners).max() <= problem.max_imbalance * (1 + 1e-9)
         )
 
     return keeps

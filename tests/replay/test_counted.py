@@ -51,7 +51,7 @@ def test_cells_are_counted_without_one_sender_after_the_other(tmp_path: Path) ->
     replay = plan.shown_to(ExclusiveReplay(plan.cluster, run_plan(settings(), ("namespace", "hour")), policy(), seed=1))
     served: dict[Any, Any] = {}
     left: dict[Any, list[Any]] = {}
-    for name, batches, rest in replay.counted().parts():
+    for name, batches, rest in replay.collect_counts().parts():
         served[name] = _served(batches[-1])
         left[name] = [None if batch is None else _served(batch) for batch in rest]
 

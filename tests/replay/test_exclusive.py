@@ -20,7 +20,7 @@ def _replayed(plan: Planned, **parts: Any) -> tuple[ExclusiveReplay, dict[int, f
     made = policy(**(parts or RACK))
     replay = plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, made, seed=1))
     served: dict[int, float] = {}
-    for batch in replay.counted().batches:
+    for batch in replay.collect_counts().batches:
         for broker, lookups in zip(batch.served.broker.tolist(), batch.served.lookups.tolist(), strict=True):
             served[broker] = served.get(broker, 0.0) + lookups
     return replay, served
@@ -30,7 +30,7 @@ def test_cells_and_flows_are_what_brokers_served(tmp_path: Path) -> None:
     """One row per registered broker, if it served nothing as well; one per place of clients and of brokers."""
     rows = [lookup(0, properties=B, read_only=True), lookup(1, properties=A, weight=2.0), lookup(2, properties=B)]
     replay, _ = _replayed(planned(tmp_path, rows))
-    batches, name = replay.counted().batches, RunName("east", "p", 7)
+    batches, name = replay.collect_counts().batches, RunName("east", "p", 7)
 
     cells = cell_table(name, batches).to_pylist()
     flows = flow_table(name, batches).to_pylist()
@@ -56,7 +56,7 @@ ALL = "0x00000000_0xffffffff"
 
 def _events(replay: ExclusiveReplay) -> list[tuple[str, str | None]]:
     """Return the cause of every change, and that of the event that led to it."""
-    batch = replay.counted().batches[-1]
+    batch = replay.collect_counts().batches[-1]
     assert batch.changes is not None
     changes = zip(batch.changes.cause.tolist(), batch.changes.event.tolist(), strict=True)
     return [(cause, None if event < 0 else batch.events[event]) for cause, event in changes]
@@ -97,7 +97,7 @@ def test_one_lost_broker_is_one_event_for_all_its_bundles(tmp_path: Path) -> Non
     rows = [lookup(second + place, topic=topic) for second in (0, 20) for place, topic in enumerate(topics)]
     owned = [_event("owned", 0, f"t/n{number}/{ALL}", broker="a:1") for number in range(3)]
     replay, _ = _replayed(planned(tmp_path, rows, brokers=brokers, tables={"ownership": owned}), selector="random")
-    changes = replay.counted().batches[-1].changes
+    changes = replay.collect_counts().batches[-1].changes
     assert changes is not None
 
     assert set(changes.event[changes.cause == "forced"].tolist()) == {0}

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from lookup.engine.plugins import contents_of, load_contents, load_plugins
 from lookup.errors import PluginError
 from lookup.logs.ingest import ingest
-from lookup.replay.tasks import Costs, built, built_here, divide, metrics_of, ship
+from lookup.replay.tasks import Costs, build_from_recipe, build_on_driver, build_recipe, divide, metrics_of
 from tests.replay.plans import settings
 
 
@@ -126,9 +126,9 @@ def lookup_register_log_readers():
 def test_workers_build_what_the_driver_built() -> None:
     """A recipe gives equal policies, and every metric there is."""
     file = settings(policies=[{"name": "p", "selector": {"use": "explore", "epsilon": 0.2}, "on_error": "skip"}])
-    policies, metrics = built(ship(file))
+    policies, metrics = build_from_recipe(build_recipe(file))
 
-    assert policies == built_here(file)
+    assert policies == build_on_driver(file)
     assert [metric.name for metric in metrics] == [metric.name for metric in metrics_of(load_plugins())]
 
 
@@ -148,7 +148,7 @@ def test_a_plug_in_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
     file.write_text("import nothing_of_that_name")
 
     with pytest.raises(PluginError, match=rf"plug-in file {file} cannot be loaded: .*nothing_of_that_name"):
-        built_here(settings(plugin_files=[str(file)]))
+        build_on_driver(settings(plugin_files=[str(file)]))
 
 
 @pytest.mark.spark

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.logs.rows import Quarantined
-from lookup.replay.work import fetched, write_quarantine
+from lookup.replay.work import fetch, write_quarantine
 
 
 def test_nothing_in_quarantine_is_no_file(tmp_path: Path) -> None:
@@ -33,11 +33,11 @@ def test_only_the_pieces_that_hold_wanted_rows_are_fetched(n_rows: int, low: int
         writer.write_table(table, 3)
     reader = _Counted(pa.ipc.open_file(sink.getvalue()))
 
-    found = fetched(reader, slice(low, high), piece_rows=3)
+    found = fetch(reader, slice(low, high), piece_rows=3)
 
     assert found.column("a").to_pylist() == list(range(n_rows))[low:high]
     assert len(reader.fetched) <= max(0, high - low) // 3 + 2
-    assert fetched(reader, slice(None), piece_rows=3).equals(table)
+    assert fetch(reader, slice(None), piece_rows=3).equals(table)
 
 
 class _Counted:

@@ -26,7 +26,7 @@ from lookup.report.sentences import (
     card,
     cautions,
     definitions,
-    ranked,
+    rank_candidates,
 )
 from lookup.score.figures import Figure
 from tests.report.results import result, varied
@@ -175,7 +175,7 @@ def test_the_answer_has_the_words_of_the_report(folder: Path, page: _Page) -> No
     results, text = read_run(str(folder)).results, " ".join(page.texts)
     markdown = (folder / "report.md").read_text(encoding="utf-8")
 
-    cards = [card(results, name, str(folder)) for name in ranked(results)]
+    cards = [card(results, name, str(folder)) for name in rank_candidates(results)]
     sentences = [answer(results).sentence.partition(": ")[2], *cautions(results)]
     for sentence in (*sentences, *(part for each in cards for part in (each.certainty, each.step))):
         assert sentence in text

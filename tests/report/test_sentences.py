@@ -28,7 +28,7 @@ from lookup.report.sentences import (
     luck_sentence,
     mark_of,
     name_of,
-    ranked,
+    rank_candidates,
     undecided_figures,
     wholes,
 )
@@ -211,13 +211,13 @@ class TestOrder:
         """Whatever it costs; of equals the one with the larger changes."""
         found = traded(random=(0.3, 1.8, 5), even=(0.3, 1.2, 5), both=(0.4, 1.2, 50), more=(0.5, 1.1, 50))
 
-        assert ranked(found) == ["more", "both", "even"]
+        assert rank_candidates(found) == ["more", "both", "even"]
 
     def test_what_decides_against_a_candidate_puts_it_last(self) -> None:
         """However much nearer it is."""
         parts = [part for policy, s, n in _DECIDING for part in (rack(policy, s), moves(policy, [n] * 40))]
 
-        assert ranked(decided(parts, "stock", "near", "calm", primary=("moves",))) == ["calm", "near"]
+        assert rank_candidates(decided(parts, "stock", "near", "calm", primary=("moves",))) == ["calm", "near"]
 
 
 _DECIDING = (("stock", 0.3, 5), ("near", 0.9, 9), ("calm", 0.3, 5))
@@ -230,7 +230,9 @@ class TestNext:
         """The folder and names are quoted for a shell."""
         found = traded(random=(0.3, 1.8, 5), even=(0.3, 1.2, 5), both=(0.4, 1.2, 50))
 
-        commands = [card(found, name, "my runs/a").command.partition("--confirm ")[2] for name in ranked(found)]
+        commands = [
+            card(found, name, "my runs/a").command.partition("--confirm ")[2] for name in rank_candidates(found)
+        ]
         assert commands == ["'my runs/a' --output confirmed", "'my runs/a' --candidate even --output confirmed"]
 
     def test_a_loss_is_looked_into(self) -> None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lookup.cli import root_parser
-from lookup.commands.options import parsed
+from lookup.commands.options import parse_command
 from lookup.commands.serve import admin_rest, load_settings, state_topic
 from lookup.errors import PulsarLookupError
 from lookup.serve.following import Connect
@@ -125,7 +125,7 @@ def started(settings: Path, *flags: str, connect: Connect = state_topic) -> Iter
         PulsarLookupError: why it cannot start.
     """
     actions: dict[int, Callable[[], object]] = {}
-    arguments = parsed(root_parser(), ["serve", str(settings), *flags])
+    arguments = parse_command(root_parser(), ["serve", str(settings), *flags])
     failures: list[PulsarLookupError] = []
     loop = asyncio.new_event_loop()
 

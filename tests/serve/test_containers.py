@@ -25,7 +25,7 @@ import yaml
 
 from lookup.cli import root_parser
 from lookup.commands.cluster_flags import cluster_of
-from lookup.commands.options import parsed
+from lookup.commands.options import parse_command
 from lookup.commands.serve import load_settings
 from lookup.settings import ServingFile, load_serving
 from tests.processes import awaited
@@ -106,8 +106,8 @@ def test_settings_and_variables_are_complete(monkeypatch: pytest.MonkeyPatch) ->
     for name, value in _variables().items():
         monkeypatch.setenv(name, value)
 
-    settings = load_settings(parsed(root_parser(), ["serve", str(_SETTINGS)]))
-    cluster = cluster_of(parsed(root_parser(), ["collect", "--output", "o"]))
+    settings = load_settings(parse_command(root_parser(), ["serve", str(_SETTINGS)]))
+    cluster = cluster_of(parse_command(root_parser(), ["collect", "--output", "o"]))
 
     assert settings.collect is not None
     assert settings.collect.service_url == cluster.service_url == _variables()["LOOKUP_CLUSTER__SERVICE_URL"]
@@ -120,8 +120,8 @@ def test_both_kits_start_the_same_commands() -> None:
     in_pods = {name: container["args"] for name, container in _containers().items()}
 
     assert {name: service["command"] for name, service in _compose()["services"].items()} == in_pods
-    assert vars(parsed(root_parser(), in_pods["collect"][1:]))["output"] == "/data/collected"
-    assert vars(parsed(root_parser(), in_pods["serve"][1:]))["config"] == _MOUNTED
+    assert vars(parse_command(root_parser(), in_pods["collect"][1:]))["output"] == "/data/collected"
+    assert vars(parse_command(root_parser(), in_pods["serve"][1:]))["config"] == _MOUNTED
 
 
 # Paths, ports, secrets
@@ -130,7 +130,7 @@ def test_both_kits_start_the_same_commands() -> None:
 def test_paths_of_the_settings_are_on_the_volume_of_both() -> None:
     """The record and what the collector writes outlast the containers; all else cannot be written."""
     settings, pod = _settings(), _containers()
-    collected = vars(parsed(root_parser(), pod["collect"]["args"][1:]))["output"]
+    collected = vars(parse_command(root_parser(), pod["collect"]["args"][1:]))["output"]
     written = [settings.serving.record, collected]
 
     for container in pod.values():
@@ -235,10 +235,10 @@ def test_the_timer_plans_and_makes_the_moves(tmp_path: Path) -> None:
     _, again = _rebalance(tmp_path, plan=2)
 
     assert (code, [words[0] for words in ran]) == (0, ["plan", "apply"])
-    planning, applying = (vars(parsed(root_parser(), words)) for words in ran)
+    planning, applying = (vars(parse_command(root_parser(), words)) for words in ran)
     assert (planning["output"], applying["plan"]) == (folder.name, folder.name)
     assert (applying["yes"], applying["freeze_shedding"]) == (True, True)
-    assert vars(parsed(root_parser(), again[0]))["recover"] == f"{folder.name}/plan.json.journal"
+    assert vars(parse_command(root_parser(), again[0]))["recover"] == f"{folder.name}/plan.json.journal"
 
 
 @pytest.mark.process

@@ -96,7 +96,7 @@ async def seen(look: Callable[[], object]) -> None:
 
 async def listed_long_ago(served: ServedTopics) -> None:
     """Have a list made, and the next one looked for again."""
-    await served.listed(TopicQuery(NS))
+    await served.list_topics(TopicQuery(NS))
     served._looked.clear()
 
 
@@ -114,7 +114,7 @@ def test_requests_that_wait_for_a_look_share_its_failure(serve: Serve, cluster: 
         await listed_long_ago(served)
         cluster.topics_of[NS] = ["no name of a topic"]
         with cluster.holding():
-            lists = [await waiting(served, NS, served.listed(TopicQuery(NS)), number) for number in range(1, 6)]
+            lists = [await waiting(served, NS, served.list_topics(TopicQuery(NS)), number) for number in range(1, 6)]
         for failed in lists:
             with pytest.raises(StateError, match=f"the topics of {NS} cannot be read"):
                 await failed
@@ -130,12 +130,12 @@ def test_look_that_nobody_waits_for_does_not_begin(serve: Serve, cluster: Cluste
 
     async def test(served: ServedTopics) -> None:
         with cluster.holding():
-            lists = [await waiting(served, namespace, served.listed(TopicQuery(namespace))) for namespace in hung]
+            lists = [await waiting(served, namespace, served.list_topics(TopicQuery(namespace))) for namespace in hung]
             await seen(lambda: set(cluster.asked) == hung)
-            left = await waiting(served, "public/left", served.listed(TopicQuery("public/left")))
+            left = await waiting(served, "public/left", served.list_topics(TopicQuery("public/left")))
             left.cancel()
             await seen(left.done)
-            lists.append(await waiting(served, "public/last", served.listed(TopicQuery("public/last"))))
+            lists.append(await waiting(served, "public/last", served.list_topics(TopicQuery("public/last"))))
         await asyncio.gather(*lists)
 
     serve(test)
@@ -148,15 +148,15 @@ def test_older_answer_does_not_undo_a_newer_one(serve: Serve, cluster: Cluster) 
     async def test(served: ServedTopics) -> None:
         await listed_long_ago(served)
         with cluster.holding() as only_these:
-            older = await waiting(served, NS, served.listed(TopicQuery(NS)))
+            older = await waiting(served, NS, served.list_topics(TopicQuery(NS)))
             await seen(lambda: cluster.asked)
             only_these()
             cluster.topics_of[NS].append(f"{HERE}new")
             labels = SetPairs(LABELS, f"{HERE}new", {"env": "prod"})
-            given = await waiting(served, NS, served.carried_out(labels), 2)
+            given = await waiting(served, NS, served.carry_out(labels), 2)
 
         await older
         assert await given is None
-        assert await served.carried_out(GetPairs(LABELS, f"{HERE}new")) == '{"env": "prod"}'
+        assert await served.carry_out(GetPairs(LABELS, f"{HERE}new")) == '{"env": "prod"}'
 
     serve(test)

@@ -557,7 +557,10 @@ def test_bundles_of_the_file_are_those_of_a_replay(tmp_path: Path) -> None:
 
     assert _spec(tmp_path, line).bundles is None
     assert _spec(tmp_path, line).with_bundles_of_file(4).bundles == 48
-    assert _spec(tmp_path, line).with_bundles_of_file(4).changed("x", {SHEDDER: f"{IMPL}OverloadShedder"}).bundles == 48
+    assert (
+        _spec(tmp_path, line).with_bundles_of_file(4).with_changes("x", {SHEDDER: f"{IMPL}OverloadShedder"}).bundles
+        == 48
+    )
     assert _spec(tmp_path, line, bundles=7).with_bundles_of_file(4).bundles == 7
     assert _spec(tmp_path, line).with_bundles_of_file(48).bundles is None
     assert _spec(tmp_path, pulsar="5.0").with_bundles_of_file(4).bundles is None
@@ -568,7 +571,7 @@ def test_bundles_of_the_file_are_those_of_a_replay(tmp_path: Path) -> None:
 def test_a_policy_takes_the_release_of_its_cluster_unless_it_names_one(tmp_path: Path) -> None:
     """It is read again, and says why; a change that reads the file once more keeps the release."""
     own, other = _spec(tmp_path), _spec(tmp_path, pulsar="4.2")
-    changed = own.under("5.0", "because").changed("x", {"loadBalancerSheddingEnabled": False})
+    changed = own.under("5.0", "because").with_changes("x", {"loadBalancerSheddingEnabled": False})
 
     assert (_names(_built(own.under("5.0", "because")))[2], own.under("5.0", "because").release) == ("avg", "5.0")
     assert "Pulsar 5.0, because" in str(own.under("5.0", "because").release_note)
@@ -665,7 +668,7 @@ def test_bundles_of_new_namespaces_are_no_policys(tmp_path: Path) -> None:
 def test_bundles_are_changed_by_either_key(tmp_path: Path, key: str) -> None:
     """By Pulsar's and by the policy's own, whatever else the file is read again for."""
     shedder = {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"}
-    changed = _spec(tmp_path, f"{_BUNDLES}=16").changed("other", {key: 32, **shedder})
+    changed = _spec(tmp_path, f"{_BUNDLES}=16").with_changes("other", {key: 32, **shedder})
 
     assert (changed.bundles, changed.value_at(_BUNDLES), changed.value_at("bundles")) == (32, 32, 32)
     assert changed.shedder is not None

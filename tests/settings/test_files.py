@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lookup.errors import SettingsError
-from lookup.settings.files import anchored, read_toml
+from lookup.settings.files import anchor_paths, read_toml
 from tests.settings.files import write
 
 
@@ -20,7 +20,7 @@ def test_a_mark_at_the_beginning_of_a_file_is_no_part_of_it(tmp_path: Path) -> N
 
 def test_an_empty_path_is_not_the_folder(tmp_path: Path) -> None:
     """A path of nothing is left to the models, which refuse it."""
-    assert anchored({"inputs": {"lookups": ""}}, tmp_path) == {"inputs": {"lookups": ""}}
+    assert anchor_paths({"inputs": {"lookups": ""}}, tmp_path) == {"inputs": {"lookups": ""}}
 
 
 def test_paths_start_from_the_folder_that_names_them(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_paths_start_from_the_folder_that_names_them(tmp_path: Path) -> None:
         "plugin_files": ["x.py"],
     }
 
-    found = anchored(given_paths, tmp_path)
+    found = anchor_paths(given_paths, tmp_path)
 
     assert found["inputs"] == {"lookups": f"{tmp_path}/b", "loads": "s3://bucket/loads"}
     assert found["topology"] == {"file": f"{tmp_path}/t.toml", "levels": ["rack"]}
@@ -46,7 +46,7 @@ def test_paths_start_from_the_folder_that_names_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["inputs", "topology", "brokers", "policies", "plugin_files"])
 def test_wrong_shapes_are_left_to_the_models(key: str, value: object) -> None:
     """Making paths absolute never fails, whatever stands where a path or table should."""
-    assert set(anchored({key: value}, Path("/"))) == {key}
+    assert set(anchor_paths({key: value}, Path("/"))) == {key}
 
 
 @pytest.mark.parametrize(
@@ -91,4 +91,4 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 def test_a_path_that_no_file_has_is_refused(tmp_path: Path, path: str, sentence: str) -> None:
     """A NUL ends a name for the system, and a home needs a user."""
     with pytest.raises(SettingsError, match=sentence):
-        anchored({"inputs": {"lookups": path}}, tmp_path)
+        anchor_paths({"inputs": {"lookups": path}}, tmp_path)

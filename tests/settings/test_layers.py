@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.settings import EvaluationFile
-from lookup.settings.layers import flag_layers, joined, origins_of, sourced, values_of, variable_layers
+from lookup.settings.layers import flag_layers, join_layers, make_layer, origins_of, values_of, variable_layers
 
 _LAYERS = st.recursive(
     st.dictionaries(st.sampled_from("abc"), st.integers() | st.lists(st.integers(), max_size=2)),
@@ -21,7 +21,7 @@ _LAYERS = st.recursive(
 @given(table=_LAYERS)
 def test_a_layer_gives_back_what_it_was_made_of(table: dict[str, Any]) -> None:
     """Every value of a layer has its source, and the values are as they were."""
-    tree = sourced(table, "here")
+    tree = make_layer(table, "here")
 
     assert values_of(tree) == table
     assert set(origins_of(tree).values()) <= {"here"}
@@ -30,10 +30,10 @@ def test_a_layer_gives_back_what_it_was_made_of(table: dict[str, Any]) -> None:
 @given(low=_LAYERS, high=_LAYERS)
 def test_the_higher_source_wins(low: dict[str, Any], high: dict[str, Any]) -> None:
     """Every value of the higher source is in the result with its origin; what is left comes from the lower one."""
-    tree = joined(sourced(high, "high"), sourced(low, "low"))
+    tree = join_layers(make_layer(high, "high"), make_layer(low, "low"))
 
     origins = origins_of(tree)
-    assert origins_of(sourced(high, "high")).items() <= origins.items()
+    assert origins_of(make_layer(high, "high")).items() <= origins.items()
     assert set(origins.values()) <= {"low", "high"}
     assert set(tree) == set(low) | set(high)
 
@@ -41,19 +41,19 @@ def test_the_higher_source_wins(low: dict[str, Any], high: dict[str, Any]) -> No
 def _variables(**environ: str) -> tuple[dict[str, Any], list[str]]:
     """Return what variables set, and the mistakes in them."""
     layers, problems = variable_layers(environ, EvaluationFile)
-    return values_of(joined(*layers)), problems
+    return values_of(join_layers(*layers)), problems
 
 
 def _flags(flags: dict[str, object]) -> tuple[dict[str, Any], list[str]]:
     """Return what flags set, and the mistakes in them."""
     layers, problems = flag_layers(flags, EvaluationFile, "command line")
-    return values_of(joined(*layers)), problems
+    return values_of(join_layers(*layers)), problems
 
 
 @pytest.mark.parametrize("key", ["sources", "self", "model_config", "_env_file", "Evaluation", "__class__"])
 def test_a_key_of_a_file_is_never_taken_for_an_argument(key: str) -> None:
     """Whatever a file says at the top comes out as it was written, for the models to judge."""
-    assert values_of(joined(sourced({key: 1}, "e.toml"))) == {key: 1}
+    assert values_of(join_layers(make_layer({key: 1}, "e.toml"))) == {key: 1}
 
 
 @pytest.mark.parametrize(

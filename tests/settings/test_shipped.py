@@ -8,7 +8,7 @@ import pytest
 
 from lookup.errors import SettingsError
 from lookup.settings import load_evaluation
-from lookup.settings.shipped import shipped, shipped_path
+from lookup.settings.shipped import shipped_files, shipped_path
 from tests.settings.files import write
 
 _CONFIGS = Path(__file__).parents[2] / "configs"
@@ -18,10 +18,10 @@ def test_every_file_has_a_name_of_its_own() -> None:
     """No file hides another, each has a sentence, and no kind is left to chance."""
     files = [path for path in _CONFIGS.rglob("*") if path.suffix in (".toml", ".conf", ".scenario")]
 
-    assert sorted(files) == sorted(entry.path for entry in shipped().values())
-    assert all(len(entry.summary) > 20 for entry in shipped().values())
+    assert sorted(files) == sorted(entry.path for entry in shipped_files().values())
+    assert all(len(entry.summary) > 20 for entry in shipped_files().values())
     evaluations = {"evaluation", "live-evaluation", "nasa-evaluation"}
-    assert {entry.name for entry in shipped().values() if entry.kind == "evaluation"} == evaluations
+    assert {entry.name for entry in shipped_files().values() if entry.kind == "evaluation"} == evaluations
 
 
 def test_a_name_stands_for_a_path() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from lookup.errors import SettingsError
 from lookup.settings.loader import load_tuning
-from lookup.settings.tuning import RangeEntry, apart
+from lookup.settings.tuning import RangeEntry, split_overrides
 from tests.settings.files import write
 
 _CONF_KEY = "defaultNumberOfNamespaceBundles"
@@ -75,7 +75,7 @@ def test_what_is_wrong_is_one_sentence(changes: dict[str, Any], place: str) -> N
 def test_flags_and_variables_reach_the_search_alone() -> None:
     """What is meant for its evaluation goes there."""
     spaces = '["shipped:uniform"]'
-    own, rest = apart({"tune.candidates": "5", "evaluation.seeds": "3", "spaces": spaces})
+    own, rest = split_overrides({"tune.candidates": "5", "evaluation.seeds": "3", "spaces": spaces})
     variables = {"LOOKUP_TUNE__HOLDOUT": "0.5", "LOOKUP_EVALUATION__SEEDS": "3"}
 
     file = load_tuning(_search(), own, variables)

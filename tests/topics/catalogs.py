@@ -92,8 +92,8 @@ def index(catalog: Catalog) -> dict[str, dict[str, set[str]]]:
     index: dict[str, dict[str, set[str]]] = {}
     entered = rebuilt(catalog)
     for key in {*_KEYS, *entered}:
-        values = {value: set(catalog.selected(NAMESPACE, (Equals(key, value),))) for value in entered.get(key, {})}
-        left = set(catalog.selected(NAMESPACE, (Exists(key),))).difference(*values.values())
+        values = {value: set(catalog.select(NAMESPACE, (Equals(key, value),))) for value in entered.get(key, {})}
+        left = set(catalog.select(NAMESPACE, (Exists(key),))).difference(*values.values())
         index |= {key: values | ({"": left} if left else {})} if values or left else {}
     return index
 

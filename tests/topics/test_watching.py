@@ -48,7 +48,7 @@ class _Followed(RuleBasedStateMachine):
         self.topics = [_watched(watch, self.catalog) for watch in _WATCHES]
         self.events: list[Any] = []
         self.catalog.subscribe(self.events.append)
-        first = [topics.listed() for topics in self.topics]
+        first = [topics.take_snapshot() for topics in self.topics]
         self.lists, self.marks = [set(snapshot.topics) for snapshot in first], [snapshot.mark for snapshot in first]
         self.begun = [set(names) for names in self.lists]
         #: topics -> how often each was made
@@ -83,7 +83,7 @@ class _Followed(RuleBasedStateMachine):
     def lists_are_those_made_anew(self) -> None:
         """Once everything was taken in, or by a mark from the very beginning."""
         for names, begun, mark, topics in zip(self.lists, self.begun, self.marks, self.topics, strict=True):
-            now = set(topics.listed().topics)
+            now = set(topics.take_snapshot().topics)
             assert self.events or names == now
             update = topics.since(mark)
             assert update is not None
@@ -117,17 +117,17 @@ def test_a_mark_is_of_one_catalog() -> None:
     catalog, other = Catalog(SqliteStorage(n_events=3)), catalog_of(*map(name_of, "vwxyz"))
     catalog.create_namespace(HERE)
     topics = _watched(_WATCHES[0], catalog)
-    first = topics.listed().mark
+    first = topics.take_snapshot().mark
     for local in "abcdefg":
         catalog.create(name_of(local))
-    mark = _watched(_WATCHES[0], other).listed().mark
+    mark = _watched(_WATCHES[0], other).take_snapshot().mark
 
     assert topics.since(first) is None
     assert topics.since(mark) is None
     assert topics.since("99-1") is None
     assert topics.since("") is topics.since("x-y") is None
-    assert topics.since(topics.listed().mark) == Update(topics.listed().mark, [], [])
-    assert _watched(_WATCHES[0], catalog, is_driven=True).since(topics.listed().mark) is None
+    assert topics.since(topics.take_snapshot().mark) == Update(topics.take_snapshot().mark, [], [])
+    assert _watched(_WATCHES[0], catalog, is_driven=True).since(topics.take_snapshot().mark) is None
 
 
 def test_the_first_mark_is_that_of_an_empty_catalog() -> None:
@@ -137,30 +137,30 @@ def test_the_first_mark_is_that_of_an_empty_catalog() -> None:
     catalog.create_namespace(HERE)
     catalog.create(name_of("a"))
 
-    assert topics.since(topics.mark_of(None)) == Update(topics.listed().mark, [], [name_of("a")])
+    assert topics.since(topics.mark_of(None)) == Update(topics.take_snapshot().mark, [], [name_of("a")])
 
 
 def test_a_mark_is_of_one_catalog_and_one_form_of_its_lists() -> None:
     """Not of a catalog that was made anew with the same last event, or of a lister's list."""
     catalog, anew = catalog_of(), catalog_of()
-    mark = _watched(_WATCHES[0], catalog).listed().mark
+    mark = _watched(_WATCHES[0], catalog).take_snapshot().mark
 
     assert anew.revision == catalog.revision
     assert _watched(_WATCHES[0], catalog).since(mark) == Update(mark, [], [])
     assert _watched(_WATCHES[0], anew).since(mark) is None
-    assert _watched(_WATCHES[0], catalog, is_driven=True).listed().mark != mark
+    assert _watched(_WATCHES[0], catalog, is_driven=True).take_snapshot().mark != mark
     assert _watched(_WATCHES[0], catalog).since("9" * 5_000 + "-1") is None
 
 
 def test_a_namespace_that_does_not_exist_is_said_to_be_absent() -> None:
     """It goes on being watched; at its beginning the watch is refused."""
     catalog = catalog_of(name_of("a"))
-    assert not _watched(_WATCHES[2], catalog).listed().is_absent
+    assert not _watched(_WATCHES[2], catalog).take_snapshot().is_absent
     catalog.delete_namespace(HERE)
     for watch in _WATCHES:
         with pytest.raises(NotFoundError, match="there is no"):
-            _watched(watch, catalog).listed()
-        later = _watched(watch, catalog).listed(is_first=False)
+            _watched(watch, catalog).take_snapshot()
+        later = _watched(watch, catalog).take_snapshot(is_first=False)
         assert (later.topics, later.is_absent) == ((), True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lookup.tuning.document import conclusion, confirmed, judged_entry
+from lookup.tuning.document import conclusion, judged_entry, list_confirmed
 from lookup.tuning.racing import Standing
 from lookup.tuning.search import Candidate, Search
 from lookup.tuning.trials import Shown
@@ -94,11 +94,11 @@ def test_of_finalists_that_are_as_good_the_one_with_the_fewest_changes_comes_fir
     """Whichever looked best: that differs from one draw of seeds to the next."""
     judged = [_finalist(7, "a", "b", as_good=[3]), _finalist(5, "a", objection="worse"), _finalist(3, "a", as_good=[7])]
 
-    assert [one["candidate"] for one in confirmed(judged)] == [3, 7]
+    assert [one["candidate"] for one in list_confirmed(judged)] == [3, 7]
 
 
 def test_fewer_changes_do_not_come_first_if_they_are_shown_to_be_worse() -> None:
     """Candidate 3 is not among those that are as good as 7."""
     judged = [_finalist(7, "a", "b"), _finalist(3, "a", as_good=[7])]
 
-    assert [one["candidate"] for one in confirmed(judged)] == [7, 3]
+    assert [one["candidate"] for one in list_confirmed(judged)] == [7, 3]

@@ -239,7 +239,7 @@ def test_changing_a_policy_leaves_it_as_it_was() -> None:
         {"name": "a", "selector": "best", "scorers": [{"use": "headroom", "weight": 1.0}]}
     )
 
-    changed = policy.changed("b", {"scorers[0].weight": 3.0})
+    changed = policy.with_changes("b", {"scorers[0].weight": 3.0})
 
     assert (policy.scorers[0].weight, changed.scorers[0].weight, changed.name) == (1.0, 3.0, "b")
 

@@ -12,9 +12,9 @@ from lookup.tuning.wording import (
     SEARCHED,
     beside_today,
     confirmation,
+    describe_reopened,
     figure_rows,
     label,
-    reopened,
     restart_text,
 )
 from tests.tuning.worlds import IMBALANCE, figure_of
@@ -48,7 +48,7 @@ def test_keys_that_need_a_restart_are_named() -> None:
 
 def test_what_was_opened_before_is_worth_less() -> None:
     """How often it was opened is part of the answer."""
-    assert reopened(3).startswith("these days were opened 3 times")
+    assert describe_reopened(3).startswith("these days were opened 3 times")
 
 
 def test_no_gain_takes_a_count_below_0() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lookup.engine.ballots import roll
-from lookup.engine.cycles import FAILED, CycleReport, exhausted
+from lookup.engine.cycles import FAILED, CycleReport, drive_proposals
 from lookup.model.bundles import IsolationPolicy, NamespacePolicies
 from lookup.model.decision import CycleLabel, CycleOutcome, Probe, Proposal, Ruling, Unload
 from lookup.model.load import LoadStats
@@ -117,7 +117,7 @@ def _is_tracked(drawn: Mapping[str, Any], dice: _Dice) -> bool:
     pairs = min(CONFIG_DEFAULTS["loadBalancerMaxNumberOfBrokerSheddingPerCycle"], len(loads) // 2)
     for low, high in ((place, -1 - place) for place in range(pairs)):
         amount = (loads[high] - loads[low]) / 2
-        stats = stats.moved(loads[high], loads[low], amount)
+        stats = stats.after_move(loads[high], loads[low], amount)
         loads[low], loads[high] = loads[low] + amount, loads[high] - amount
     off = stats.average - statistics.fmean(loads), stats.deviation - statistics.pstdev(loads)
     return max(map(abs, off)) <= 1e-4
@@ -152,7 +152,7 @@ def _all_accepted(cycle: Generator[Proposal, Ruling, CycleOutcome]) -> tuple[lis
         heard.append(proposal.unload if isinstance(proposal, Probe) else proposal)
         return Ruling(accepted=True)
 
-    outcome = exhausted(cycle, accept)
+    outcome = drive_proposals(cycle, accept)
     return heard, outcome
 
 

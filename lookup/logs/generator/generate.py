@@ -42,7 +42,7 @@ from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.quoting import shown, suggestion
 from lookup.model.time import moment_at
 from lookup.settings.files import load_policies
-from lookup.settings.shipped import shipped
+from lookup.settings.shipped import shipped_files
 
 __all__ = ["ClusterLog", "GenerateReport", "GenerateSettings", "generate"]
 
@@ -333,7 +333,7 @@ def _read_policy(name: str) -> tuple[Policy, Software]:
     Raises:
         SettingsError: if there is none, or it is wrong.
     """
-    known = {each.name: each.path for each in shipped().values() if each.kind == "policy"}
+    known = {each.name: each.path for each in shipped_files().values() if each.kind == "policy"}
     path = known.get(name, Path(name))
     if path.suffix != ".toml" or not path.is_file():
         hint = suggestion(name, known)

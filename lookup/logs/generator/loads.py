@@ -142,8 +142,8 @@ class BrokerReports:
         """
         usage = np.minimum(1.0, load.usage)
         # NaN in what is new means that the broker is away: it forgets its averages, as a restarted process does.
-        self._usage = _moved(self._usage, usage)
-        self._throughput = _moved(self._throughput, load.throughput)
+        self._usage = _move_average(self._usage, usage)
+        self._throughput = _move_average(self._throughput, load.throughput)
         for number in np.flatnonzero(~np.isnan(usage)).tolist():
             used, bytes_in = float(usage[number]), float(load.throughput[number]) / (1 + _FAN_OUT)
             kbit_in = bytes_in * 8 / 1000
@@ -169,7 +169,7 @@ class BrokerReports:
             yield {"ts": ts, "broker": self._brokers[number], "load": json.dumps(report)}
 
 
-def _moved(average: Floats, value: Floats) -> Floats:
+def _move_average(average: Floats, value: Floats) -> Floats:
     return np.where(np.isnan(average), value, average * _HISTORY + value * (1.0 - _HISTORY))
 
 

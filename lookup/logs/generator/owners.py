@@ -95,7 +95,7 @@ class SyntheticOwners:
         for event in events:
             if event.kind == "split":
                 self._split(ts, weight)
-            elif event.kind == "unload" and len(owned := self._given()):
+            elif event.kind == "unload" and len(owned := self._find_owned()):
                 self._manager.unload(self.names[int(self._dice.choice(owned))])
                 self._follow()
         return self._lost(before)
@@ -169,7 +169,7 @@ class SyntheticOwners:
         gone[: len(before)] = (before >= 0) & (self.owner[: len(before)] != before)
         return gone[self.bundle]
 
-    def _given(self) -> NDArray[np.intp]:
+    def _find_owned(self) -> NDArray[np.intp]:
         return np.setdiff1d(np.flatnonzero(self.owner >= 0), self._pinned)
 
     def _split(self, ts: int, weight: NDArray[np.float64] | None) -> None:

@@ -182,7 +182,7 @@ class Draw:
         return Draw(self.ts[rows], self.topic[rows], self.client[rows])
 
 
-def _joined(*draws: Draw) -> Draw:
+def _merge_draws(*draws: Draw) -> Draw:
     """Put rows together in order of time; of equal times the earlier argument comes first."""
     ts = np.concatenate([draw.ts for draw in draws])
     order = np.argsort(ts, kind="stable")
@@ -238,7 +238,7 @@ class SyntheticTraffic:
         hit = hit.at(hit.topic < self._topics.ordinary)
         delay = self._dice.exponential(_RECONNECT_MEAN_S * _S, len(hit)).astype(np.int64)
         back = Draw(ts + 1 + np.minimum(delay, RECONNECT_S * _S - 1), hit.topic, hit.client)
-        self._returning = _joined(self._returning, back)
+        self._returning = _merge_draws(self._returning, back)
 
     def draw(self, piece: Piece, *, last: bool) -> Draw:
         """Draw the lookups of a piece; the last piece takes all that are left."""
@@ -253,12 +253,12 @@ class SyntheticTraffic:
         self._share_left = max(self._share_left - piece.share, 1e-12)
         rows = self._regular(piece, regular)
         if len(back):
-            rows = _joined(rows, back)
+            rows = _merge_draws(rows, back)
         # Only the last minutes are kept: the sessions that a loss in the next piece may hit.
         since = piece.end - _SESSION_S * _S
         kept = self._recent.at(slice(int(np.searchsorted(self._recent.ts, since)), None))
         fresh = rows.at(slice(int(np.searchsorted(rows.ts, since)), None))
-        self._recent = _joined(kept, fresh) if len(kept) else fresh
+        self._recent = _merge_draws(kept, fresh) if len(kept) else fresh
         return rows
 
     def _regular(self, piece: Piece, count: int) -> Draw:

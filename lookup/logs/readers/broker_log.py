@@ -166,7 +166,7 @@ class _LookupLog(BrokerLog):
         values |= {"ts": event.ts, "topic": topic, "asked_broker": self.broker, **self.fixed}
         return Row("lookups", line, {name: value for name, value in values.items() if value is not None})
 
-    def asked(self, line: int, event: LogEvent, match: _Match) -> None:
+    def read_request(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `[T] Received Lookup from X`, or 5.0's request with attributes."""
         groups = match.groupdict()
         if groups:
@@ -198,7 +198,7 @@ class _LookupLog(BrokerLog):
             result = "connect" if "BrokerUrl" in text or "redirect=false" in text else "unknown"
         self.rows.answer(self.lookup(line, event, topic, broker=broker, result=result))
 
-    def failed(self, line: int, event: LogEvent, match: _Match) -> None:
+    def read_failure(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Failed to lookup CLIENT for topic T with error E`, and lookups refused because there were too many."""
         groups = match.groupdict()
         topic = event.attributes.get("topic") or groups.get("topic")
@@ -220,13 +220,13 @@ class _LookupLog(BrokerLog):
 #: Every message that is read: its pattern, and the function that makes its rows. Tried in this order.
 _MESSAGES: tuple[tuple[re.Pattern[str], Callable[[_LookupLog, int, LogEvent, _Match], None]], ...] = (
     # 5.0 has constant messages, with what varies in attributes (PIP-467).
-    (re.compile(r"\AReceived Lookup request"), _LookupLog.asked),
+    (re.compile(r"\AReceived Lookup request"), _LookupLog.read_request),
     (
         re.compile(
             rf"(?:\[{_TOPIC}\] )?Received Lookup from (?P<client>\S+)(?: for (?P<rest>.+?))?"
             r"(?: requesting listener (?P<listener>\S+))?\s*\Z"
         ),
-        _LookupLog.asked,
+        _LookupLog.read_request,
     ),
     (re.compile(rf"\ALookup result\Z|\[{_TOPIC}\] Lookup result (?P<result>.*)"), _LookupLog.result),
     (
@@ -241,8 +241,8 @@ _MESSAGES: tuple[tuple[re.Pattern[str], Callable[[_LookupLog, int, LogEvent, _Ma
         re.compile(r"No broker was found available for topic(?: (?P<topic>.+))?"),
         partial(_LookupLog.answered_over_http, result="failed"),
     ),
-    (re.compile(r"Failed to lookup (?P<client>.*?) for topic (?P<topic>.+?) with error"), _LookupLog.failed),
-    (re.compile(r"Failed lookup due to too many lookup-requests(?: (?P<topic>.+))?"), _LookupLog.failed),
+    (re.compile(r"Failed to lookup (?P<client>.*?) for topic (?P<topic>.+?) with error"), _LookupLog.read_failure),
+    (re.compile(r"Failed lookup due to too many lookup-requests(?: (?P<topic>.+))?"), _LookupLog.read_failure),
     # Behind the full form: 5.0's constant text has topic and role in its attributes.
-    (re.compile(r"\AFailed to lookup(?! broker\b)"), _LookupLog.failed),
+    (re.compile(r"\AFailed to lookup(?! broker\b)"), _LookupLog.read_failure),
 )

@@ -103,7 +103,7 @@ class OwnershipLog(BrokerLog):
         present = {name: value for name, value in values.items() if value is not None}
         self.rows.put(Row("ownership", line, {"ts": ts, **present, **self.fixed}), claim)
 
-    def acquired(self, line: int, event: LogEvent, match: _Match) -> None:
+    def read_acquisition(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Successfully acquired ownership of OwnedBundle(bundle=b, ...)`: by the broker whose log it is."""
         bundle, broker = _bundle(event), self.broker
         if not broker:
@@ -114,13 +114,13 @@ class OwnershipLog(BrokerLog):
                 broker = None
         self.ownership(line, event.ts, {"bundle": bundle, "event": "owned", "broker": broker})
 
-    def selected(self, line: int, event: LogEvent, match: _Match) -> None:
+    def read_selection(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Selected new owner broker: B for bundle: b.`, which another broker's choice may turn out to precede."""
         broker, bundle = self.origin.id_of(event.attributes.get("broker") or match["broker"] or ""), _bundle(event)
         values = {"bundle": bundle, "event": "owned", "broker": broker, "by": "policy"}
         self.ownership(line, event.ts, values, claim=f"{bundle} {broker}")
 
-    def skipped(self, line: int, event: LogEvent, match: _Match) -> None:
+    def read_skipped(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Skipped the message from topic T. key=b value=RECORD prev=RECORD`: the first record does not hold.
 
         5.0 has all four in attributes, and prints it of other topics too.
@@ -143,7 +143,7 @@ class OwnershipLog(BrokerLog):
         if follows and (valid.dst_broker != late.dst_broker or valid.timestamp < chosen_ms):
             self.rows.withdraw(claim)
 
-    def handled(self, line: int, event: LogEvent, match: _Match) -> None:
+    def read_handled(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `B handled Transfer:S event for serviceUnit:b, cur:RECORD, ...`: a release begins or a transfer ends.
 
         Both brokers print the end of a transfer: it is read from the log of the new owner.
@@ -190,7 +190,7 @@ class OwnershipLog(BrokerLog):
             broker = self.origin.id_of(change["broker"] or "")
             self.ownership(line, event.ts, {**change, "bundle": bundle, "broker": broker, "by": by})
 
-    def divided(self, line: int, event: LogEvent, match: _Match) -> None:
+    def read_split(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Successfully split b parent namespace-bundle to [b1, b2] in M ms`: by the broker whose log it is."""
         ranges = _RANGE.findall(event.attributes.get("childBundles") or match["children"] or "")
         values = {"event": "split", "broker": self.broker, "boundaries": split_boundaries(ranges)}
@@ -212,7 +212,7 @@ class OwnershipLog(BrokerLog):
         elif bundle in self.unloads and self.unloads[bundle].state == "asked":
             self.unloads[bundle].state = state
 
-    def unloaded(self, line: int, event: LogEvent, match: _Match) -> None:
+    def read_unload(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Successfully unloaded namespace bundle RANGE`: an admin's, unless a shedder just named the bundle."""
         bounds = _RANGE.search(event.attributes.get("bundle") or event.message)
         if _names_bundle(event) or bounds is None:
@@ -232,7 +232,7 @@ class OwnershipLog(BrokerLog):
         by = "policy" if is_shed else "admin"
         self.ownership(line, event.ts, {"bundle": bundle, "event": "unloaded", "broker": self.broker, "by": by})
 
-    def shed(self, line: int, event: LogEvent, match: _Match) -> None:
+    def read_shedding(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Unloading bundle: b from broker B`, or an unload that prints its record."""
         # With a destination it is a transfer, whose release the owner prints.
         if match["destination"] is not None:
@@ -280,25 +280,28 @@ def _names_bundle(event: LogEvent) -> _Match | None:
 
 #: Every message that is read: its pattern, and the function that makes its row. Tried in this order.
 OWNERSHIP_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[OwnershipLog, int, LogEvent, _Match], None]], ...] = (
-    (re.compile(r"Successfully acquired ownership of\b"), OwnershipLog.acquired),
-    (re.compile(r"Selected new owner broker(?:: (?P<broker>\S+) for bundle: )?"), OwnershipLog.selected),
-    (re.compile(r"Successfully unloaded namespace bundle\b"), OwnershipLog.unloaded),
+    (re.compile(r"Successfully acquired ownership of\b"), OwnershipLog.read_acquisition),
+    (re.compile(r"Selected new owner broker(?:: (?P<broker>\S+) for bundle: )?"), OwnershipLog.read_selection),
+    (re.compile(r"Successfully unloaded namespace bundle\b"), OwnershipLog.read_unload),
     (
         re.compile(
             r"\ASkipped the message\Z|"
             r"Skipped the message from topic \S+loadbalancer-service-unit-state\. key=\S+ "
             r"value=(?P<value>ServiceUnitStateData\[.*) prev=(?P<prev>ServiceUnitStateData\[.*)"
         ),
-        OwnershipLog.skipped,
+        OwnershipLog.read_skipped,
     ),
-    (re.compile(r"(?:(?P<broker>\S+) )?[hH]andled (?:(?P<tag>\S+) )?event for serviceUnit\b"), OwnershipLog.handled),
+    (
+        re.compile(r"(?:(?P<broker>\S+) )?[hH]andled (?:(?P<tag>\S+) )?event for serviceUnit\b"),
+        OwnershipLog.read_handled,
+    ),
     (
         re.compile(r"Overriding inactiveBroker:.* from orphanData:(?P<before>.*) to overrideData:(?P<after>.*)"),
         OwnershipLog.overridden,
     ),
     (
         re.compile(r"Successfully split (?:\S+ )?parent namespace-bundle(?: to \[(?P<children>[^\]]*)\])?"),
-        OwnershipLog.divided,
+        OwnershipLog.read_split,
     ),
     (re.compile(r"(?:\A|\] )Unloading namespace bundle\b"), partial(OwnershipLog.asked_to_unload, state="asked")),
     (
@@ -318,6 +321,6 @@ OWNERSHIP_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[OwnershipLog, int, Lo
             r"Unloading bundle: .*?(?:from broker (?P<broker>\S+)|sourceBroker=(?P<source>(?:\[[^\]]*\]|[^,\]\s])+)"
             r"(?:.*destBroker=(?P<destination>Optional\[[^\]]))?|$)"
         ),
-        OwnershipLog.shed,
+        OwnershipLog.read_shedding,
     ),
 )

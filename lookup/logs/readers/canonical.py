@@ -139,7 +139,7 @@ def _flag(text: str, name: str) -> bool:
     return text.strip().lower() == "true"
 
 
-def _parsed(text: str, name: str) -> Any:
+def _parse_json(text: str, name: str) -> Any:
     try:
         return json_value(text)
     except NestingError as error:
@@ -154,6 +154,6 @@ _CONVERSIONS: Mapping[Kind, Callable[[str, str], Any]] = {
     "integer": _integer,
     "number": number_of,
     "flag": _flag,
-    "properties": _parsed,
-    "texts": _parsed,
+    "properties": _parse_json,
+    "texts": _parse_json,
 }

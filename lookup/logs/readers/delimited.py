@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal
 
 from lookup.logs.readers.jetty_access import LOOKUP_PATH, http_lookup
 from lookup.logs.readers.templates import Template, label_rule, topic_template, value_template
-from lookup.logs.readers.values import cut_quoted, flattened, number_of, object_of, unquoted, unreadable, value_at
+from lookup.logs.readers.values import cut_quoted, decode_percent, flatten, number_of, object_of, unreadable, value_at
 from lookup.model.documents import Row, Unreadable
-from lookup.model.quoting import closest, listed, shown, suggestion
+from lookup.model.quoting import closest, join_names, shown, suggestion
 from lookup.model.time import time_parser, zone_of
 
 __all__ = ["DelimitedReader"]
@@ -164,7 +164,7 @@ class DelimitedReader:
                     yield Row("lookups", number, values)
             except KeyError as error:
                 # The header lacks what the mapping names, and so does every record below it.
-                known = listed(dict.fromkeys(names))
+                known = join_names(dict.fromkeys(names))
                 yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {known}", line)
             except ValueError as error:
                 yield unreadable(number, str(error), line)
@@ -174,7 +174,7 @@ class DelimitedReader:
 
     def _values(self, record: dict[str, str], fields: _FieldMap) -> dict[str, Any] | None:
         if self.decode:
-            record |= {name: unquoted(record[name]) for name in self.decode if name in record}
+            record |= {name: decode_percent(record[name]) for name in self.decode if name in record}
         if not all(pattern.fullmatch(record[column]) for column, pattern in fields.conditions):
             return None
         if self.format == "json":
@@ -194,14 +194,14 @@ def _beside(missing: str, names: Iterable[str], there: str) -> str:
     """Return a name that is missing, the nearest of those that are there, and all of these."""
     nearest = closest(missing, names)
     meant = "" if nearest is None else f" did you mean {shown(nearest)}?"
-    return f"{shown(missing)};{meant} {there} {listed(names)}"
+    return f"{shown(missing)};{meant} {there} {join_names(names)}"
 
 
 def _problem_of_objects(fields: _FieldMap, lines: Iterator[tuple[int, str]]) -> str | None:
     keys: dict[str, None] = {}
     for _, line in islice(lines, _OBJECTS):
         try:
-            keys |= dict.fromkeys(flattened(object_of(line)))
+            keys |= dict.fromkeys(flatten(object_of(line)))
         except ValueError:
             continue
     for column in fields.columns if keys else ():
@@ -253,7 +253,7 @@ def _cutter(reader: DelimitedReader) -> _Cutter:
     if len(pattern.groupindex) != pattern.groups or not pattern.groups:
         raise ValueError("`pattern` must have named groups, (?P<name>...), and no others")
 
-    def cut(line: str) -> Sequence[str] | None:
+    def split_line(line: str) -> Sequence[str] | None:
         match = pattern.fullmatch(line)
         if match is not None:
             return match.groups(default="")
@@ -262,7 +262,7 @@ def _cutter(reader: DelimitedReader) -> _Cutter:
             return None
         raise ValueError("the line does not match `pattern`")
 
-    return cut
+    return split_line
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 from lookup.logs.readers.layouts import LineLayout, LogOrigin
-from lookup.logs.readers.values import LATIN_1, number_of, unquoted, unreadable
+from lookup.logs.readers.values import LATIN_1, decode_percent, number_of, unreadable
 from lookup.model.address import host_of
 from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import shown
@@ -106,7 +106,7 @@ def http_lookup(uri: str) -> dict[str, Any] | None:
         raise ValueError(f"path {shown(match['path'])} is not of the form domain/tenant/namespace/topic")
     query = parse_qs(match["query"] or "", errors=LATIN_1)
     return {
-        "topic": f"{parts[0]}://{parts[1]}/{parts[2]}/{unquoted(parts[3])}",
+        "topic": f"{parts[0]}://{parts[1]}/{parts[2]}/{decode_percent(parts[3])}",
         "authoritative": query.get("authoritative", ["false"])[-1].lower() == "true",
         "listener": query.get("listenerName", [None])[-1],
         "asked_broker": match["asked"],

@@ -67,7 +67,7 @@ class Template:
 
 def value_template(text: str) -> Template:
     """Read a template of free text; a text without braces is the name of a column."""
-    return _parsed(text if "{" in text else f"{{{text}}}", lambda before: str)
+    return _parse_template(text if "{" in text else f"{{{text}}}", lambda before: str)
 
 
 def topic_template(text: str) -> Template:
@@ -77,9 +77,9 @@ def topic_template(text: str) -> Template:
     So does the namespace, with its tenant, in `persistent://{namespace}/{topic}`.
     """
     if _WHOLE_NAME.fullmatch(text):
-        return _parsed(text, lambda before: str)
+        return _parse_template(text, lambda before: str)
     if _WHOLE_NAMESPACE.fullmatch(text):
-        return _parsed(text, lambda before: str if before.endswith("//") else _encode_local)
+        return _parse_template(text, lambda before: str if before.endswith("//") else _encode_local)
     if not re.match(r"(?:(?:non-)?persistent|\{[^{}/]+\})://[^/]+/[^/]+/.", text):
         raise ValueError(
             f"topic template {shown(text)} is not of the form persistent://tenant/namespace/topic, with {{column}}s, "
@@ -91,10 +91,10 @@ def topic_template(text: str) -> Template:
         # A domain is one of two words: a value that is neither makes no topic, and encoding would hide that.
         return str if slashes == 0 else _encode_namespace if slashes < 4 else _encode_local
 
-    return _parsed(text, encoder)
+    return _parse_template(text, encoder)
 
 
-def _parsed(text: str, encoder: Callable[[str], _Encoder]) -> Template:
+def _parse_template(text: str, encoder: Callable[[str], _Encoder]) -> Template:
     """Cut a template at its columns; `encoder` returns the encoder of a column from the text before it."""
     pieces = _FIELD.split(text)
     if any(brace in literal for literal in pieces[0::2] for brace in "{}"):

@@ -19,7 +19,13 @@ from lookup.model.documents import Unreadable, parsed_object
 from lookup.model.quoting import shown
 
 __all__ = [
-    "LATIN_1", "cut_quoted", "flattened", "number_of", "object_of", "unquoted", "unreadable",
+    "LATIN_1",
+    "cut_quoted",
+    "decode_percent",
+    "flatten",
+    "number_of",
+    "object_of",
+    "unreadable",
     "value_at",
 ]  # fmt: skip
 
@@ -38,11 +44,11 @@ def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(LATIN_1, _as_latin_1)
 
 
-def unquoted(text: str) -> str:
+def decode_percent(text: str) -> str:
     """Return a text without its percent-encoding.
 
     Example:
-        >>> unquoted("K%C3%B6ln"), unquoted("K%F6ln")
+        >>> decode_percent("K%C3%B6ln"), decode_percent("K%F6ln")
         ('Köln', 'Köln')
     """
     return unquote(text, errors=LATIN_1)
@@ -95,12 +101,12 @@ def value_at(record: Mapping[str, Any], name: str) -> str:
     return ""
 
 
-def flattened(record: Mapping[str, Any], before: str = "") -> dict[str, str]:
+def flatten(record: Mapping[str, Any], before: str = "") -> dict[str, str]:
     """Return the texts of all values of an object, nested ones under their keys with dots between them."""
     texts: dict[str, str] = {}
     for key, value in record.items():
         name = before + key
-        texts |= flattened(value, f"{name}.") if isinstance(value, dict) else {name: _text(value)}
+        texts |= flatten(value, f"{name}.") if isinstance(value, dict) else {name: _text(value)}
     return texts
 
 

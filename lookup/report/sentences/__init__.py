@@ -4,7 +4,17 @@ A sentence names numbers that a person keeps in mind: the value before, the valu
 Where a log cannot show a change, the sentence says how large a change it could have missed.
 """
 
-from lookup.report.sentences.answer import MOVES, OVERLOAD, Answer, aims, answer, locality, ranked, wholes, winner_of
+from lookup.report.sentences.answer import (
+    MOVES,
+    OVERLOAD,
+    Answer,
+    aims,
+    answer,
+    locality,
+    rank_candidates,
+    wholes,
+    winner_of,
+)
 from lookup.report.sentences.cards import PLACE, card, confirm_command
 from lookup.report.sentences.cautions import cautions, idle_sentences, no_answer_sentences
 from lookup.report.sentences.decision import (
@@ -24,7 +34,7 @@ from lookup.report.sentences.names import (
     UNJUDGED,
     condition_of,
     head_of,
-    joined,
+    join_clauses,
     legend,
     mark_of,
     name_of,
@@ -34,7 +44,7 @@ from lookup.report.sentences.names import (
 __all__ = [
     "LIGHT_MARKS", "MARKS", "MOVES", "OPEN_MARKS", "OVERLOAD", "PLACE", "UNJUDGED", "Answer", "aims", "answer",
     "at_best_sentence", "card", "cautions", "comparison_counts", "conclusion", "condition_of", "confirm_command",
-    "definitions", "head_of", "identical_sentence", "idle_sentences", "joined", "legend", "locality",
-    "luck_sentence", "mark_of", "name_of", "no_answer_sentences", "opening", "ranked", "undecided_figures",
+    "definitions", "head_of", "identical_sentence", "idle_sentences", "join_clauses", "legend", "locality",
+    "luck_sentence", "mark_of", "name_of", "no_answer_sentences", "opening", "rank_candidates", "undecided_figures",
     "wholes", "winner_of", "word_of",
 ]  # fmt: skip

@@ -10,13 +10,13 @@ from typing import Literal
 from lookup.model.quoting import quantity
 from lookup.report.figures import Results
 from lookup.report.numbers import amount_text, size_text
-from lookup.report.sentences.names import clause_of, condition_of, joined, name_of, values_of
+from lookup.report.sentences.names import clause_of, condition_of, join_clauses, name_of, values_of
 from lookup.score.figures import Figure
 from lookup.score.rules import Name, may_decide
 
 __all__ = [
     "BALANCE", "MOVES", "OVERLOAD", "Answer", "Findings", "aims", "answer", "clauses_of", "findings_of",
-    "locality", "may_fail", "net_score", "ranked", "wholes", "winner_of",
+    "locality", "may_fail", "net_score", "rank_candidates", "wholes", "winner_of",
 ]  # fmt: skip
 
 #: The price of every change, whatever a policy is for.
@@ -122,7 +122,7 @@ def net_score(rows: Iterable[Figure]) -> float:
     return total
 
 
-def ranked(results: Results) -> list[str]:
+def rank_candidates(results: Results) -> list[str]:
     """Sort the candidates, the best first.
 
     Fewest certain losses on primary metrics come first, then most gains less losses in primary metrics and aims, then
@@ -152,7 +152,7 @@ def ranked(results: Results) -> list[str]:
 def winner_of(results: Results) -> str | None:
     """Find the best candidate among those that are better in anything; None if none is."""
     better = {row.policy for row in results.verdicts if row.verdict == "better"}
-    return next((policy for policy in ranked(results) if policy in better), None)
+    return next((policy for policy in rank_candidates(results) if policy in better), None)
 
 
 def clauses_of(results: Results, rows: Iterable[Figure], found: Findings) -> list[str]:
@@ -178,7 +178,7 @@ class Answer:
 
 def answer(results: Results) -> Answer:
     """Decide whether to switch, to keep the incumbent, or that this log cannot tell."""
-    incumbent, order = results.incumbent, ranked(results)
+    incumbent, order = results.incumbent, rank_candidates(results)
     if not order:
         return Answer("keep", f"Only {incumbent} was replayed. There is no candidate to compare.")
     if incumbent in results.cannot_act:
@@ -194,20 +194,20 @@ def answer(results: Results) -> Answer:
     is_firm = any(may_decide(row.holds_for, results.rules) for row in found.gains)
     if not found.fatal and found.gains and (worth > 0 or not found.losses):
         if is_firm and (worth > 0 or not may_lose):
-            return Answer("switch", f"Switch to {best}: it {_told(results, found)}", best)
-        return Answer("unclear", f"Cannot tell: {best} {_told(results, found)}", best)
+            return Answer("switch", f"Switch to {best}: it {_describe_effects(results, found)}", best)
+        return Answer("unclear", f"Cannot tell: {best} {_describe_effects(results, found)}", best)
     if found.fatal or found.losses:
         return Answer("keep", f"Keep {incumbent}: {_against(results, order, found)}", best)
     if any(row.gain for row in found.unclear):
-        return Answer("unclear", f"Cannot tell: {_missed(results, best, found)}")
+        return Answer("unclear", f"Cannot tell: {_describe_missed(results, best, found)}")
     return Answer("keep", f"Keep {incumbent}: {_equal(results, order)}")
 
 
-def _told(results: Results, found: Findings) -> str:
+def _describe_effects(results: Results, found: Findings) -> str:
     """Say what a candidate does better, what that costs, and which effect stays unclear."""
     clauses, costs = clauses_of(results, found.gains, found), clauses_of(results, found.losses, found)
-    text = joined(clauses)
-    text += f", but {joined(costs)}" if costs else ""
+    text = join_clauses(clauses)
+    text += f", but {join_clauses(costs)}" if costs else ""
     unclear = [
         f"{name_of(row.name)} ({amount_text(before, row)} → {amount_text(after, row)})"
         for row in found.unclear
@@ -217,7 +217,7 @@ def _told(results: Results, found: Findings) -> str:
     if shared := found.condition:
         text += f". {'This' if len(found.decided) == 1 else 'All of this'} holds {shared}"
     elif unclear and not costs:
-        text += f". Its effect on {joined(unclear)} is not clear"
+        text += f". Its effect on {join_clauses(unclear)} is not clear"
     elif not costs:
         text += ", at no cost that this run shows"
     return f"{text}."
@@ -229,22 +229,22 @@ def _equal(results: Results, order: Sequence[str]) -> str:
     if not others:
         return "no candidate differs by more than the margin."
     name, of = others[0]
-    losses = joined([clause_of(results, row) for row in of.fatal or of.losses])
+    losses = join_clauses([clause_of(results, row) for row in of.fatal or of.losses])
     return f"{order[0]} does not differ by more than the margin, and {name} {losses}."
 
 
 def _against(results: Results, order: Sequence[str], found: Findings) -> str:
     best, others = order[0], len(order) - 1
     losses = found.fatal or found.losses
-    gains, clauses = clauses_of(results, found.gains, found), joined(clauses_of(results, losses, found))
-    text = f"{best} {joined(gains)}, but {clauses}" if gains else f"{best} {clauses}"
+    gains, clauses = clauses_of(results, found.gains, found), join_clauses(clauses_of(results, losses, found))
+    text = f"{best} {join_clauses(gains)}, but {clauses}" if gains else f"{best} {clauses}"
     text += f", {found.condition}" if found.condition else ""
     if not others:
         return f"{text}."
     return f"{text}. The other {quantity(others, 'candidate ranks', 'candidates rank')} below it."
 
 
-def _missed(results: Results, best: str, found: Findings) -> str:
+def _describe_missed(results: Results, best: str, found: Findings) -> str:
     rows = [row for row in found.unclear if not math.isnan(row.p_value)] or found.unclear
     visible = [row for row in rows if math.isfinite(results.smallest_visible(row)) and row.has_interval]
     if not visible:
@@ -256,4 +256,4 @@ def _missed(results: Results, best: str, found: Findings) -> str:
         for before, after in [values_of(results, row)]
     ]
     limits = [f"{size_text(results.smallest_visible(row), row)} in {name_of(row.name)}" for row in visible]
-    return f"for {best} ({', '.join(changes)}) this log shows only changes above {joined(limits)}."
+    return f"for {best} ({', '.join(changes)}) this log shows only changes above {join_clauses(limits)}."

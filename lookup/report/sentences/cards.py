@@ -15,11 +15,11 @@ from lookup.report.figures import Results
 from lookup.report.numbers import amount_text, change_text, size_text, span_text
 from lookup.report.sentences.answer import Findings, aims, clauses_of, findings_of, net_score, winner_of
 from lookup.report.sentences.names import (
-    capitalised,
+    capitalise,
     clause_of,
     condition_of,
     head_of,
-    joined,
+    join_clauses,
     name_of,
     title_of,
     values_of,
@@ -92,17 +92,21 @@ def _sentence(results: Results, found: Findings, *, is_first: bool) -> str:
     same = [name_of(row.name) for row in found.same if row.primary or not found.decided]
     parts = []
     if (gains or losses) and not is_first:
-        parts.append(f"{joined(gains)}, but {joined(losses)}" if gains and losses else joined(gains or losses))
+        parts.append(
+            f"{join_clauses(gains)}, but {join_clauses(losses)}" if gains and losses else join_clauses(gains or losses)
+        )
         parts[0] = f"{found.condition}, it {parts[0]}" if found.condition else parts[0]
     if same:
-        parts.append(f"as good as the incumbent in {joined(same)}")
+        parts.append(f"as good as the incumbent in {join_clauses(same)}")
     if found.likely:
-        parts.append(f"perhaps {joined([clause_of(results, row) for row in found.likely])}")
-    sentences = [f"{capitalised(part)}." for part in parts]
+        parts.append(f"perhaps {join_clauses([clause_of(results, row) for row in found.likely])}")
+    sentences = [f"{capitalise(part)}." for part in parts]
     if found.fatal:
-        sentences.insert(1, f"The loss in {joined([name_of(row.name) for row in found.fatal])} decides against it.")
+        sentences.insert(
+            1, f"The loss in {join_clauses([name_of(row.name) for row in found.fatal])} decides against it."
+        )
     if found.open:
-        names = joined([name_of(row.name) for row in found.open])
+        names = join_clauses([name_of(row.name) for row in found.open])
         sentences.append(f"This log cannot tell whether there is a change in {names}.")
     return " ".join(sentences) or "Nothing was measured to judge it by."
 
@@ -139,14 +143,14 @@ def _certainty(results: Results, found: Findings) -> str:
         runs = min(1000, int(1 / chance)) if chance > 0 else 1000
         runs -= runs % 10 ** (len(str(runs)) - 1)
         grade = "Very sure" if chance <= _VERY else "Sure" if chance <= _SURE else "Fairly sure"
-        what = joined([word for word, verdict in _SIDES if any(row.verdict == verdict for row in firm)])
+        what = join_clauses([word for word, verdict in _SIDES if any(row.verdict == verdict for row in firm)])
         texts.append(f"{grade}. Between equal policies, fewer than 1 of {runs:,} comparisons would show such {what}.")
     elif firm:
         texts.append("Certain on this log.")
     by_condition: dict[str, list[str]] = {}
     for row in found.decided:
         by_condition.setdefault(condition_of(row), []).append(name_of(row.name))
-    texts += [f"{capitalised(text)}: {joined(names)}." for text, names in by_condition.items() if text]
+    texts += [f"{capitalise(text)}: {join_clauses(names)}." for text, names in by_condition.items() if text]
     visible = [row for row in found.unclear if not math.isnan(row.p_value)]
     if visible and not firm and math.isinf(results.smallest_visible(visible[0])):
         texts.append(f"{quantity(len(results.seeds), 'seed')} cannot show any change, however large.")
@@ -154,7 +158,7 @@ def _certainty(results: Results, found: Findings) -> str:
         texts.append("No change is larger than chance explains.")
     if not texts:
         reason = next((row.reason for row in found.open if row.reason), None)
-        texts.append(f"{capitalised(reason)}." if reason else "Both policies do the same, within the margin.")
+        texts.append(f"{capitalise(reason)}." if reason else "Both policies do the same, within the margin.")
     return " ".join(texts)
 
 
@@ -176,7 +180,7 @@ class _Needed:
         return f"A log {max(2, math.ceil(self.factor))} times as long would show {what}."
 
 
-def _needed(results: Results, policy: str, found: Findings) -> _Needed | None:
+def _estimate_needed(results: Results, policy: str, found: Findings) -> _Needed | None:
     """Calculate the least that would show a change of a candidate; None if nobody has that much."""
     seeds = len(results.seeds)
     if seeds == 1:
@@ -210,7 +214,7 @@ def _next_step(results: Results, policy: str, found: Findings, folder: str) -> t
     if any(row.holds_for == "policy" for row in found.gains):
         what = "Confirm the gain with new seeds first: the best of several candidates tends to look better than it is."
         return what, confirm_command(folder, candidate)
-    needed = _needed(results, policy, found)
+    needed = _estimate_needed(results, policy, found)
     if needed is not None:
         command = confirm_command(folder, candidate, seeds=needed.seeds, on_other_log=needed.seeds is None)
         return needed.sentence, command
@@ -222,7 +226,7 @@ def _next_step(results: Results, policy: str, found: Findings, folder: str) -> t
     hidden = [row for row in hidden if abs(row.change) <= results.gaps.get(row.name, 0.0)]
     if hidden:
         gaps = [f"{size_text(results.gaps[row.name], row)} in {name_of(row.name)}" for row in hidden]
-        return f"A longer log would not show more: the replay itself differs from the log by {joined(gaps)}.", ""
+        return f"A longer log would not show more: the replay itself differs from the log by {join_clauses(gaps)}.", ""
     if found.unclear:
         return "Replay a longer log, or one with more bundles.", confirm_command(folder, candidate, on_other_log=True)
     return "Nothing.", ""

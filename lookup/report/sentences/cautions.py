@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from lookup.model.quoting import listed, quantity
+from lookup.model.quoting import join_names, quantity
 from lookup.report.figures import Results
 from lookup.report.numbers import change_text, number_text
 from lookup.report.sentences.decision import by_policy
-from lookup.report.sentences.names import capitalised, condition_of
+from lookup.report.sentences.names import capitalise, condition_of
 from lookup.score.figures import Figure
 from lookup.score.luck import least_chance, quantile, replicates_for
 from lookup.score.verdict import GATE_LEVEL
@@ -43,7 +43,7 @@ def no_answer_sentences(results: Results) -> Iterator[str]:
 def idle_sentences(results: Results) -> Iterator[str]:
     """Name the policies that cannot act on this log, with what would make them act: the first line of every report."""
     for reason, names in _by_reason(results.cannot_act).items():
-        yield f"{listed(names)} cannot act on this log: {reason}."
+        yield f"{join_names(names)} cannot act on this log: {reason}."
 
 
 def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
@@ -101,8 +101,8 @@ def _conditions(results: Results) -> Iterator[str]:
     for condition, rows in sorted(figures.items()):
         remedy = "a longer log" if condition == "only in these hours" else "a log with more namespaces or tenants"
         yield (
-            f"{capitalised(condition)} (△ ▽): {by_policy(rows)}. These do not decide the exit code. "
-            f"{capitalised(remedy)} would decide them."
+            f"{capitalise(condition)} (△ ▽): {by_policy(rows)}. These do not decide the exit code. "
+            f"{capitalise(remedy)} would decide them."
         )
 
 

@@ -9,7 +9,7 @@ from lookup.model.quoting import quantity
 from lookup.report.figures import Results
 from lookup.report.numbers import amount_text, number_text
 from lookup.report.sentences.answer import BALANCE, MOVES, aims, answer, may_fail, wholes
-from lookup.report.sentences.names import condition_of, joined, name_of, title_of
+from lookup.report.sentences.names import condition_of, join_clauses, name_of, title_of
 from lookup.score.figures import Figure
 from lookup.score.luck import LEVEL
 from lookup.score.rules import may_decide
@@ -26,7 +26,7 @@ _NO_ADVANTAGE = 0.001
 
 def conclusion(results: Results) -> str:
     """Explain the exit code, and count the primary comparisons that are undecided."""
-    count = len(_undecided(results))
+    count = len(_list_undecided(results))
     return f"{_decision(results)} Undecided: {_share(results)}." if count else _decision(results)
 
 
@@ -45,7 +45,7 @@ def _decision(results: Results) -> str:
         lost = by_policy(row for row in results.verdicts if row.primary and row.guard in ("lost", "open"))
         if lost:
             return f"Not shown to be kept on this log: {lost} (exit code 4)."
-        return f"A decision is required, and there is none: {by_policy(_undecided(results))} (exit code 4)."
+        return f"A decision is required, and there is none: {by_policy(_list_undecided(results))} (exit code 4)."
     if any(row.primary and row.verdict == "worse" for row in results.verdicts):
         return "No candidate is worse on a primary metric, except under a condition (▽) (exit code 0)."
     return "No candidate is worse than the incumbent on a primary metric (exit code 0)."
@@ -56,16 +56,16 @@ def by_policy(rows: Iterable[Figure]) -> str:
     names: dict[str, list[str]] = {}
     for row in rows:
         names.setdefault(row.label, []).append(row.policy)
-    return ", ".join(f"{label} of {joined(policies)}" for label, policies in names.items())
+    return ", ".join(f"{label} of {join_clauses(policies)}" for label, policies in names.items())
 
 
-def _undecided(results: Results) -> list[Figure]:
+def _list_undecided(results: Results) -> list[Figure]:
     primary = [row for row in results.verdicts if row.primary]
     return [row for row in primary if row.is_open or not may_decide(row.holds_for, results.rules)]
 
 
 def _share(results: Results) -> str:
-    count, primary = len(_undecided(results)), sum(row.primary for row in results.verdicts)
+    count, primary = len(_list_undecided(results)), sum(row.primary for row in results.verdicts)
     if count == primary:
         return "every primary comparison"
     return f"{count} of {quantity(primary, 'primary comparison')}"
@@ -74,10 +74,10 @@ def _share(results: Results) -> str:
 def undecided_figures(results: Results) -> list[str]:
     """List each undecided primary figure with its candidates, and the smallest change that this log shows."""
     of_name: dict[str, list[Figure]] = {}
-    for row in _undecided(results):
+    for row in _list_undecided(results):
         of_name.setdefault(row.label, []).append(row)
     return [
-        f"{label} of {joined([row.policy for row in rows])}: {_why_open(results, rows)}."
+        f"{label} of {join_clauses([row.policy for row in rows])}: {_why_open(results, rows)}."
         for label, rows in of_name.items()
     ]
 
@@ -151,4 +151,4 @@ def luck_sentence(results: Results) -> str | None:
             most = max(most, len(rows))
     if not texts:
         return None
-    return f"By chance alone, the best of {most} equal candidates would look {joined(texts)}."
+    return f"By chance alone, the best of {most} equal candidates would look {join_clauses(texts)}."

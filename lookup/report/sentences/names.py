@@ -14,8 +14,8 @@ from lookup.score.rules import Name
 from lookup.score.verdict import HoldsFor, Word
 
 __all__ = [
-    "LIGHT_MARKS", "MARKS", "OPEN_MARKS", "UNJUDGED", "capitalised", "clause_of", "condition_of", "head_of",
-    "joined", "legend", "mark_of", "name_of", "title_of", "values_of", "word_of",
+    "LIGHT_MARKS", "MARKS", "OPEN_MARKS", "UNJUDGED", "capitalise", "clause_of", "condition_of", "head_of",
+    "join_clauses", "legend", "mark_of", "name_of", "title_of", "values_of", "word_of",
 ]  # fmt: skip
 
 #: Marks by verdict against the incumbent.
@@ -83,10 +83,10 @@ def name_of(name: Name) -> str:
     phrase = _PHRASES.get(metric)
     if phrase is None:
         return (metric if key is None else f"{metric} {key}").replace("_", " ")
-    return _keyed(phrase.name, name)
+    return _add_key(phrase.name, name)
 
 
-def _keyed(text: str, name: Name) -> str:
+def _add_key(text: str, name: Name) -> str:
     metric, key = name
     if key is None or metric == "match_ratio":
         return text.replace("{key}", key or "label")
@@ -102,7 +102,7 @@ def clause_of(results: Results, row: Figure) -> str:
     text = phrase.clause.replace("{after}", amount_text(after, row)).replace("{before}", amount_text(before, row))
     if phrase.noun:
         text = text.replace("{difference}", difference_text(before, after, phrase.noun))
-    return _keyed(text, row.name)
+    return _add_key(text, row.name)
 
 
 def values_of(results: Results, row: Figure) -> tuple[float, float]:
@@ -111,13 +111,13 @@ def values_of(results: Results, row: Figure) -> tuple[float, float]:
     return math.nan if before is None else before.value, row.value
 
 
-def joined(clauses: Sequence[str]) -> str:
+def join_clauses(clauses: Sequence[str]) -> str:
     """Join clauses or names by commas, the last by "and"."""
     *most, last = clauses
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def capitalised(text: str) -> str:
+def capitalise(text: str) -> str:
     """Begin with a capital letter."""
     return f"{text[0].upper()}{text[1:]}"
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from lookup.hooks import Question
 from lookup.model.batch import Batch, Cells
-from lookup.model.churn import discounted
+from lookup.model.churn import discount_trend
 from lookup.score.metrics.totals import CellQuotient, FloatArray
 
 __all__ = ["ImbalanceCv", "ImbalanceMaxMean", "LoadVariation", "OverloadRatio"]
@@ -91,7 +91,7 @@ class LoadVariation(CellQuotient):
         # Cells before a broker served anything are left out: its first load is no swing.
         is_step = (broker[1:] == broker[:-1]) & np.logical_or.accumulate(serving > 0)[cell[:-1], broker[:-1]]
         steps[cell[1:][is_step], broker[1:][is_step]] = np.diff(cells.served[cell, broker])[is_step]
-        return np.stack([discounted(steps).sum(axis=1), serving.sum(axis=1)], axis=1)
+        return np.stack([discount_trend(steps).sum(axis=1), serving.sum(axis=1)], axis=1)
 
 
 def _served_by_registered(cells: Cells) -> FloatArray:

@@ -31,7 +31,7 @@ class Assignments(ChangeTotal):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return decisions, shape (n_bundles + n_events, 1)."""
-        return _counted(batch, lambda changes: changes.decided.astype(np.float64))
+        return _sum_changes(batch, lambda changes: changes.decided.astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Moves(ChangeTotal):
             moves = _moves_of(changes)
             return (moves if key is None else moves & (changes.cause == key)).astype(np.float64)
 
-        return _counted(batch, of_cause)
+        return _sum_changes(batch, of_cause)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Unloads(ChangeTotal):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return unloads, shape (n_bundles + n_events, 1)."""
-        return _counted(batch, lambda changes: (changes.broker < 0).astype(np.float64))
+        return _sum_changes(batch, lambda changes: (changes.broker < 0).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class RedundantMoves(ChangeTotal):
             marks[moves[np.cumsum(depth)[:size] > 0]] = 1.0
             return marks
 
-        return _counted(batch, redundant)
+        return _sum_changes(batch, redundant)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class MovedWeight(ChangeTotal):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return moved weight per second, shape (n_bundles + n_events, 1)."""
-        return _counted(batch, lambda changes: np.where(_moves_of(changes), changes.weight, 0.0))
+        return _sum_changes(batch, lambda changes: np.where(_moves_of(changes), changes.weight, 0.0))
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _moves_of(changes: OwnerChanges) -> BoolArray:
     return moved
 
 
-def _counted(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> FloatArray:
+def _sum_changes(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> FloatArray:
     """Add one figure of every change up by bundle or event, shape (n_bundles + n_events, 1)."""
     if batch.changes is None:
         return np.zeros((len(batch.bundles) + len(batch.events), 1))

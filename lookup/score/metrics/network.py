@@ -27,8 +27,8 @@ class NetworkMsMean(LookupQuotient):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return weight x ms and weight, shape (n_bundles, 2)."""
-        distance, known = _known(batch.distance_ms)
-        return per_bundle(batch, batch.served.bundle, _weighed(batch, distance), _weighed(batch, known))
+        distance, known = _split_unknown(batch.distance_ms)
+        return per_bundle(batch, batch.served.bundle, _weigh_groups(batch, distance), _weigh_groups(batch, known))
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class NetworkCoveredRatio(LookupQuotient):
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return the covered weight and the answered weight, shape (n_bundles, 2)."""
         served = batch.served
-        _, known = _known(batch.distance_ms)
+        _, known = _split_unknown(batch.distance_ms)
         answered = np.where(served.broker >= 0, served.weight, 0.0)
-        return per_bundle(batch, served.bundle, _weighed(batch, known), answered)
+        return per_bundle(batch, served.bundle, _weigh_groups(batch, known), answered)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class NetworkMsP95:
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return weight and weight x ms by possible distance, shape (n_distances, 2)."""
-        distance, known = _known(batch.distance_ms)
+        distance, known = _split_unknown(batch.distance_ms)
         weight = np.bincount(batch.pairs, weights=batch.served.weight, minlength=distance.size)
         # every distance two locations of the topology may have: the rows are the same in all batches of a run
         steps = np.array(batch.topology.distances)
@@ -107,9 +107,11 @@ class NetworkCost:
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return the cost and the covered weight, shape (n_bundles, 2)."""
-        price, known = _known(batch.price_per_gb)
+        price, known = _split_unknown(batch.price_per_gb)
         gigabytes = (batch.bytes_per_weight or 0.0) / 1e9
-        return per_bundle(batch, batch.served.bundle, _weighed(batch, gigabytes * price), _weighed(batch, known))
+        return per_bundle(
+            batch, batch.served.bundle, _weigh_groups(batch, gigabytes * price), _weigh_groups(batch, known)
+        )
 
     def value(self, sums: FloatArray) -> FloatArray:
         """Return the cost in the topology's currency, NaN if no distance is known."""
@@ -117,12 +119,12 @@ class NetworkCost:
         return cost
 
 
-def _weighed(batch: Batch, table: FloatArray) -> FloatArray:
+def _weigh_groups(batch: Batch, table: FloatArray) -> FloatArray:
     """Return each group's weight times the figure of its pair, shape (n_groups,)."""
     return batch.served.weight * of_pairs(batch, table)
 
 
-def _known(table: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _split_unknown(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the figure of every pair, 0.0 if it is unknown, and whether it is known, 1.0 or 0.0."""
     known = ~np.isnan(table)
     return np.where(known, table, 0.0), known.astype(np.float64)

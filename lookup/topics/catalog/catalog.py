@@ -124,7 +124,7 @@ class Catalog:
         with self._state.asking():
             return self._state.entry(topic)
 
-    def described(self, topic: str) -> TopicEntry:
+    def describe(self, topic: str) -> TopicEntry:
         """Return a topic, or one of its partitions, which all have its labels and properties.
 
         Raises:
@@ -147,7 +147,7 @@ class Catalog:
             topics = self._state.topics_of(namespace)
             return topics.with_properties(mode, properties) if properties else topics.names(mode)
 
-    def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
+    def select(self, namespace: str, selector: Selector) -> Sequence[str]:
         """Return the topics that a selector selects, persistent and non-persistent, sorted, from the index of labels.
 
         As of `topics`, the answer is mostly the same object until labels change.
@@ -158,7 +158,7 @@ class Catalog:
         if not selector:
             raise ArgumentError("the selector has no condition; it needs at least one, such as env=prod")
         with self._state.asking():
-            return self._state.topics_of(namespace).selected(selector)
+            return self._state.topics_of(namespace).select(selector)
 
     def create_namespace(self, namespace: str) -> None:
         """Add a namespace, unless there is one of that name.
@@ -315,7 +315,7 @@ class Catalog:
             for name in names:
                 entry = self._storage.entry(name)
                 if entry is not None:
-                    self._state.make(name, rules.given(entry, amended(rules.of(entry))))
+                    self._state.make(name, rules.with_pairs(entry, amended(rules.of(entry))))
 
     # Questions of a transaction, which see its own writes
 

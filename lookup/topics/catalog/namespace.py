@@ -100,7 +100,7 @@ class NamespaceTopics:
             self._note_name(entry.name)
         self._change(entry.name, before or _NOTHING, entry)
         # Last: until then all of it is done again. Most topics have their pairs in common with others.
-        self._entries[entry.name] = TopicEntry(entry.name, _shared(entry.properties), _shared(entry.labels))
+        self._entries[entry.name] = TopicEntry(entry.name, _share_pairs(entry.properties), _share_pairs(entry.labels))
 
     def remove(self, topic: str) -> None:
         """Remove a topic, if it is there."""
@@ -128,7 +128,7 @@ class NamespaceTopics:
         kept = self._by_mode[mode] = tuple(names[bisect_left(names, first) : bisect_left(names, last)])
         return kept
 
-    def selected(self, selector: Selector) -> tuple[str, ...]:
+    def select(self, selector: Selector) -> tuple[str, ...]:
         """Return the names that a selector selects, sorted: mostly the same tuple until a topic changes."""
         return self._answer(selector, self._labels, lambda entry: entry.labels)
 
@@ -195,7 +195,7 @@ class NamespaceTopics:
         return answer
 
 
-def _shared(pairs: Mapping[str, str]) -> Mapping[str, str]:
+def _share_pairs(pairs: Mapping[str, str]) -> Mapping[str, str]:
     return _of_items(tuple(sorted(pairs.items())))
 
 

@@ -53,7 +53,7 @@ def apply(operation: CatalogOperation, catalog: Catalog) -> Mapping[str, str] | 
     match operation:
         case GetPairs(kind, topic):
             # Those of all partitions are the same.
-            entry = catalog.described(topic)
+            entry = catalog.describe(topic)
             return entry.labels if kind == LABELS else entry.properties
         case SetPairs(kind, topic, pairs):
             catalog.set_pairs(kind, topic, pairs)

@@ -63,7 +63,7 @@ class PairRules:
         """Return the pairs of a topic."""
         return entry.labels if self.field == "labels" else entry.properties
 
-    def given(self, entry: TopicEntry, pairs: Mapping[str, str]) -> TopicEntry:
+    def with_pairs(self, entry: TopicEntry, pairs: Mapping[str, str]) -> TopicEntry:
         """Return a topic with these pairs in place of its own."""
         return replace(entry, labels=pairs) if self.field == "labels" else replace(entry, properties=pairs)
 
@@ -123,7 +123,7 @@ def parse_each(text: str) -> Iterator[tuple[str, str]]:
         >>> dict(parse_each("env=prod,tier:a"))
         {'env': 'prod', 'tier': 'a'}
     """
-    return map(_pair, text.split(",")) if _trimmed(text) else iter(())
+    return map(_pair, text.split(",")) if _trim(text) else iter(())
 
 
 def pairs_text(pairs: Mapping[str, str]) -> str:
@@ -131,16 +131,16 @@ def pairs_text(pairs: Mapping[str, str]) -> str:
     return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs))
 
 
-def _trimmed(text: str) -> str:
+def _trim(text: str) -> str:
     return text.strip(" ")
 
 
 def _pair(piece: str) -> tuple[str, str]:
     separator = _SEPARATOR.search(piece)
-    key = _trimmed(piece[: separator.start()]) if separator else ""
+    key = _trim(piece[: separator.start()]) if separator else ""
     if separator is None or not key:
         raise ArgumentError(f"{shown(piece)} should be of the form key=value or key:value")
-    return key, _trimmed(piece[separator.end() :])
+    return key, _trim(piece[separator.end() :])
 
 
 def _refuse_too_many(pairs: Mapping[str, str], rules: PairRules) -> None:

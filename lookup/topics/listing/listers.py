@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from lookup.errors import ContractError, PolicyError, PulsarLookupError
 from lookup.hooks.protocols import Lister
-from lookup.hooks.raised import bounded, raised
+from lookup.hooks.raised import describe_error, read_bounded
 from lookup.model.catalog import EventKind
 from lookup.model.quoting import shown, suggestion
 
@@ -34,7 +34,7 @@ def lister_failing(name: str, what: str) -> Iterator[None]:
         raise
     # SystemExit too: a lister that exits must not end the command as if it had succeeded.
     except BaseException as error:
-        raise PolicyError(f"lister {name!r} {what}: {raised(error)}") from error
+        raise PolicyError(f"lister {name!r} {what}: {describe_error(error)}") from error
 
 
 def interests_of(lister: Lister) -> frozenset[EventKind]:
@@ -50,7 +50,7 @@ def interests_of(lister: Lister) -> frozenset[EventKind]:
         given: Any = lister.interests
         is_collection = isinstance(given, Iterable) and not isinstance(given, str | bytes)
         # An iterable may raise while it is read: it is read once, inside this block.
-        kinds: tuple[Any, ...] = tuple(bounded(given)) if is_collection else ()
+        kinds: tuple[Any, ...] = tuple(read_bounded(given)) if is_collection else ()
     if not is_collection:
         message = (
             f"{subject} has the interests {shown(given)}, which is not a set of kinds of events like {{'created'}}"

@@ -173,7 +173,7 @@ class TopicsPattern:
         self.text = text
         #: without its scheme, as it is compiled
         self.bare = without_pattern_scheme(text)
-        self._compiled = _compiled(self.bare)
+        self._compiled = _compile(self.bare)
 
     def __repr__(self) -> str:
         return f"TopicsPattern({self.text!r})"
@@ -206,7 +206,7 @@ def without_pattern_scheme(text: str) -> str:
 
 
 @lru_cache(maxsize=128)
-def _compiled(bare: str) -> Any:
+def _compile(bare: str) -> Any:
     engine = _extra("re2", "a topics pattern")
     options = engine.Options()
     # RE2 would write errors to the standard error stream besides raising them.

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from lookup.errors import ArgumentError, ContractError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
-from lookup.hooks.raised import bounded
+from lookup.hooks.raised import read_bounded
 from lookup.model.catalog import CatalogView, Listing
 from lookup.model.quoting import BREAKING, forbidden_character, shown
 from lookup.settings import ListingSection
@@ -146,8 +146,8 @@ class TopicLister:
         return ListAnswer(_NO_TOPICS if is_known else topics, topics.topics_hash, changed=not is_known)
 
     def _looked_up(self, query: TopicQuery) -> Sequence[str]:
-        answered = self._answered(query)
-        selected = tuple(self._catalog.selected(query.namespace, query.selector)) if query.selector else None
+        answered = self._compute(query)
+        selected = tuple(self._catalog.select(query.namespace, query.selector)) if query.selector else None
         known = self._look_ups.get(query)
         # A catalog that did not change answers with the same objects, of which no name is looked at.
         if known is not None and known[0] == (answered, selected):
@@ -160,13 +160,15 @@ class TopicLister:
         self._look_ups.put(query, ((answered, selected), names), size, room=_KEPT_NAMES)
         return names
 
-    def _answered(self, query: TopicQuery) -> tuple[str, ...]:
+    def _compute(self, query: TopicQuery) -> tuple[str, ...]:
         name = self._lister.name
         with lister_failing(name, f"failed on {query.namespace}"):
             listing: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
             # An iterable may raise while it is read: it is read once, inside this block.
             if isinstance(listing, Listing) and isinstance(listing.topics, Iterable):
-                topics = listing.topics if isinstance(listing.topics, tuple) else bounded(listing.topics, _MOST_TOPICS)
+                topics = (
+                    listing.topics if isinstance(listing.topics, tuple) else read_bounded(listing.topics, _MOST_TOPICS)
+                )
                 listing = Listing(tuple(topics), bool(listing.partial))
         if not isinstance(listing, Listing):
             raise ContractError(f"lister {name!r} answered {shown(listing)}, which is not a Listing")

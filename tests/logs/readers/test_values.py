@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lookup.logs.readers.values import flattened, object_of, unquoted, value_at
+from lookup.logs.readers.values import decode_percent, flatten, object_of, value_at
 
 _RECORD = {"a": {"b": {"c": "x"}, "d.e": 7}, "a.f": 1.5, "a.g": {"c": "z"}, "n": None, "l": ["y", {"z": 1}], "t": True}
 
@@ -31,7 +31,7 @@ def test_a_key_is_found_by_its_dots(name: str, value: str) -> None:
 
 def test_all_keys_of_an_object_are_named_by_dots() -> None:
     """Each name that is listed finds its value."""
-    found = flattened(_RECORD)
+    found = flatten(_RECORD)
 
     assert list(found) == ["a.b.c", "a.d.e", "a.f", "a.g.c", "n", "l", "t"]
     assert {name: value_at(_RECORD, name) for name in found} == found
@@ -49,4 +49,9 @@ def test_what_is_no_object_is_a_clause(line: str, clause: str) -> None:
 
 def test_names_in_percent_encoding_that_differ_stay_apart() -> None:
     """Letters of Latin-1 are no UTF-8, and were all one character."""
-    assert [unquoted(text) for text in ("K%F6ln", "K%E4ln", "K%C3%B6ln", "a%2Fb")] == ["Köln", "Käln", "Köln", "a/b"]
+    assert [decode_percent(text) for text in ("K%F6ln", "K%E4ln", "K%C3%B6ln", "a%2Fb")] == [
+        "Köln",
+        "Käln",
+        "Köln",
+        "a/b",
+    ]

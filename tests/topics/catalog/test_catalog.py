@@ -58,14 +58,14 @@ def test_selectors_read_labels_and_filters_read_properties(catalog: Catalog) -> 
     """The two maps have two purposes and never mix."""
     catalog.set_pairs("properties", topic("q"), {"env": "prod"})
 
-    assert list(catalog.selected(NAMESPACE, (Equals("env", "test"),))) == [topic("q")]
+    assert list(catalog.select(NAMESPACE, (Equals("env", "test"),))) == [topic("q")]
     assert list(catalog.with_properties(NAMESPACE, "persistent", {"env": "prod"})) == [topic("q")]
 
 
 def test_a_selector_without_conditions_is_refused(catalog: Catalog) -> None:
     """Nothing is ever widened to every topic."""
     with pytest.raises(ArgumentError, match="the selector has no condition"):
-        catalog.selected(NAMESPACE, ())
+        catalog.select(NAMESPACE, ())
 
 
 def test_no_properties_filter_nothing(catalog: Catalog) -> None:
@@ -99,7 +99,7 @@ def test_a_plain_topic_shares_nothing_with_topics_that_have_names_of_partitions(
     catalog.remove_pairs("properties", names[1], everything=True)
 
     assert _labels(catalog, "o", "o-partition-0", "o-partition-1") == [{"env": "0"}, {"env": "1"}, {"env": "2"}]
-    assert [dict(catalog.described(name).properties) for name in names] == [{"owner": "0"}, {}, {"owner": "2"}]
+    assert [dict(catalog.describe(name).properties) for name in names] == [{"owner": "0"}, {}, {"owner": "2"}]
     catalog.delete(names[0])
     catalog.set_pairs("labels", names[0], {"env": "3"})
     assert _labels(catalog, "o-partition-0", "o-partition-1") == [{"env": "3"}] * 2
@@ -215,14 +215,14 @@ def test_a_block_that_raises_leaves_nothing(catalog: Catalog) -> None:
 
 def test_an_answer_is_the_same_object_until_something_changes(catalog: Catalog) -> None:
     """Properties change no list by names, labels change no list of all names."""
-    names, selected = catalog.topics(NAMESPACE), catalog.selected(NAMESPACE, (Equals("env", "prod"),))
+    names, selected = catalog.topics(NAMESPACE), catalog.select(NAMESPACE, (Equals("env", "prod"),))
     catalog.set_pairs("properties", topic("q"), {"seen": "1"})
 
     assert catalog.topics(NAMESPACE) is names
-    assert catalog.selected(NAMESPACE, (Equals("env", "prod"),)) is selected
+    assert catalog.select(NAMESPACE, (Equals("env", "prod"),)) is selected
     catalog.set_pairs("labels", topic("q"), {"env": "prod"})
     assert catalog.topics(NAMESPACE) is names
-    assert topic("q") in catalog.selected(NAMESPACE, (Equals("env", "prod"),))
+    assert topic("q") in catalog.select(NAMESPACE, (Equals("env", "prod"),))
     catalog.create(topic("z"))
     assert topic("z") in catalog.topics(NAMESPACE)
     assert topic("z") not in names
@@ -354,7 +354,7 @@ def test_what_was_stored_before_it_was_refused_can_be_read_and_removed(tmp_path:
     catalog = Catalog(in_file(tmp_path))
 
     assert (catalog.topics(NAMESPACE), catalog.entry(odd.name)) == ((odd.name,), odd)
-    assert catalog.selected(NAMESPACE, (Equals("env\u200b", "prod\u00a0"), Equals("tier", "a"))) == (odd.name,)
+    assert catalog.select(NAMESPACE, (Equals("env\u200b", "prod\u00a0"), Equals("tier", "a"))) == (odd.name,)
     catalog.set_pairs("labels", odd.name, {"tier": "b"})
     catalog.remove_pairs("labels", odd.name, ["env\u200b"])
     catalog.remove_pairs("properties", odd.name, ["team\x1c"])

@@ -64,7 +64,7 @@ def _everything(catalog: Catalog) -> tuple[object, object]:
     questions = [
         (
             catalog.topics(name, "all"),
-            *(catalog.selected(name, (term,)) for term in (Equals("env", "prod"), Exists("tier"))),
+            *(catalog.select(name, (term,)) for term in (Equals("env", "prod"), Exists("tier"))),
         )
         for name in catalog.namespaces()
     ]

@@ -32,7 +32,7 @@ def _filled(topics: Sequence[Mapping[str, str]]) -> NamespaceTopics:
 @given(st.lists(_LABELS, max_size=60), _SELECTORS)
 def test_a_query_finds_what_the_rule_says(topics: list[dict[str, str]], selector: Selector) -> None:
     """Whatever the order of conditions and the number of topics of each, as if each topic had been looked at."""
-    found = _filled(topics).selected(selector)
+    found = _filled(topics).select(selector)
 
     assert list(found) == [topic(f"{number:02}") for number, labels in enumerate(topics) if selects(selector, labels)]
 
@@ -89,7 +89,7 @@ class _Changes(RuleBasedStateMachine):
         selector = (Exists("a"), In("b", ("x", "y")))
 
         expected = sorted(entry.name for entry in entries(self.catalog) if selects(selector, entry.labels))
-        assert list(self.catalog.selected(NAMESPACE, selector)) == expected
+        assert list(self.catalog.select(NAMESPACE, selector)) == expected
 
 
 TestChanges = _Changes.TestCase

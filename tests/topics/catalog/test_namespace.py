@@ -17,8 +17,8 @@ _MANY = st.lists(_ENTRIES, max_size=4, unique_by=lambda entry: entry.name)
 
 def _seen(topics: NamespaceTopics) -> tuple[object, ...]:
     found = (
-        topics.selected((Exists("a"),)),
-        topics.selected((Equals("a", "x"),)),
+        topics.select((Exists("a"),)),
+        topics.select((Equals("a", "x"),)),
         topics.with_properties("all", {"a": "x"}),
     )
     return topics.names("all"), list(topics.entries()), found, topics.a_partition(topic("p"))

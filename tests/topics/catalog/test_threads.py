@@ -93,13 +93,13 @@ class _World:
     def _compare(self) -> None:
         """Compare every list with what the names of the same revision say."""
         # Outside of a block every question takes the lock by itself.
-        selected = self.catalog.selected(NAMESPACE, _PROD)
+        selected = self.catalog.select(NAMESPACE, _PROD)
         assert list(selected) == sorted({name for name in selected if "/a-" in name})
         with self.catalog.reading():
             names = self.catalog.topics(NAMESPACE)
             production = tuple(name for name in names if "/a-" in name)
             expected = {"env": {"prod": set(production)}} if production else {}
-            assert self.catalog.selected(NAMESPACE, _PROD) == production
+            assert self.catalog.select(NAMESPACE, _PROD) == production
             assert self.catalog.with_properties(NAMESPACE, "persistent", {"env": "prod"}) == production
             assert index(self.catalog) == expected
             found = entries(self.catalog)
@@ -201,7 +201,7 @@ def _ask_everything(catalog: Catalog) -> None:
     # Long enough for the writer to be waiting in all of them but the first.
     for _ in range(20):
         assert topic("q") in catalog.topics(NAMESPACE)
-        assert catalog.selected(NAMESPACE, _PROD)
+        assert catalog.select(NAMESPACE, _PROD)
         assert catalog.events_since(catalog.revision - 1)
         everything(catalog)
         catalog.refresh()
