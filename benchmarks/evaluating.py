@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lookup.engine.plugins import load_plugins
 from lookup.replay.run import replay
 from lookup.replay.tasks import metrics_of
-from lookup.score.scoring import Plan, Scored, score
+from lookup.score.scoring import Scored, ScoringPlan, score
 from lookup.settings.evaluation import EvaluationSection
 from lookup.settings.loader import load_evaluation
 
@@ -57,7 +57,7 @@ def evaluate_in_session(spark: SparkSession, config: Path, lookups: Path, output
     settings = load_evaluation(config, {**flags, "evaluation.seeds": 1}, {})
     outcome = replay(spark, settings, str(output))
     names = tuple(policy.name for policy in settings.policies)
-    return score(outcome, metrics_of(load_plugins()), Plan(names, settings.evaluation, settings.verdict))
+    return score(outcome, metrics_of(load_plugins()), ScoringPlan(names, settings.evaluation, settings.verdict))
 
 
 def _tables(config: Path, lookups: Path) -> Mapping[str, str]:

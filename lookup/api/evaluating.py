@@ -35,7 +35,7 @@ from lookup.report.markdown import markdown_report
 from lookup.report.sentences import no_answer_sentences
 from lookup.score.figures import figures_table
 from lookup.score.metrics import lookup_register_metrics
-from lookup.score.scoring import Plan, Scored, score
+from lookup.score.scoring import Scored, ScoringPlan, score
 from lookup.settings import EvaluationFile
 from lookup.spark.choosing import Size, rows_of
 from lookup.spark.cluster import check_reach, ship_code
@@ -263,7 +263,7 @@ def scored_of(selection: Selection, outcome: ReplayOutcome) -> Scored:
     labels = {name.removeprefix("properties.") for name in reads}
     labels.update(*(entry.properties for entry in settings.clients))
     policies = tuple(policy.name for policy in settings.policies)
-    plan = Plan(policies, evaluation, settings.verdict, labels=tuple(sorted(labels)))
+    plan = ScoringPlan(policies, evaluation, settings.verdict, labels=tuple(sorted(labels)))
     return score(outcome, metrics, plan)
 
 

@@ -28,7 +28,7 @@ from lookup.settings.tuning import TuneFile
 from lookup.spark.cluster import check_reach
 from lookup.tuning.racing import figure_name
 from lookup.tuning.sealing import DAY_US, Seal, seal
-from lookup.tuning.search import Batch, Candidate, Search
+from lookup.tuning.search import Candidate, Search, TrialBatch
 from lookup.tuning.sought import aims_on, check_bundles, check_figures, require_acting, spaces_of
 from lookup.tuning.space import Space
 from lookup.tuning.trials import Shown, policy_name, shown_of
@@ -129,7 +129,7 @@ class LogTrials:
         paths = [str(settings.inputs.lookups), *report_paths(settings).values()]
         check_reach(self.workers, paths, folder)
 
-    def replay_batch(self, batch: Batch, number: int, search: Search, progress: Say) -> Shown:
+    def replay_batch(self, batch: TrialBatch, number: int, search: Search, progress: Say) -> Shown:
         """Replay a batch over the days of the search."""
         # Bounds are those of the log, whoever is replayed: once is enough, with the fewest candidates.
         selection = self._selection(batch.candidates, number, search, replicates=batch.replicates)

@@ -31,14 +31,14 @@ from lookup.settings.files import anchor_paths, load_policies, namespaces_in, po
 from lookup.settings.releases import release_of_all
 from lookup.settings.shipped import shipped_path
 
-__all__ = ["DEFAULT_POLICY", "Plan", "Source", "open_plan", "plan"]
+__all__ = ["DEFAULT_POLICY", "ClusterSource", "Plan", "open_plan", "plan"]
 
 #: The policy whose shedder plans unless another is named.
 DEFAULT_POLICY = "shipped:rebalance"
 
 
 @dataclass(frozen=True)
-class Source:
+class ClusterSource:
     """Where a cluster is read: its record at an instant, or what is reached now."""
 
     #: folder of `lookup collect`, path or URI; None: the cluster itself
@@ -54,9 +54,9 @@ class Source:
     lookups: str | None = None
 
     @classmethod
-    def of(cls, given: Source | str | os.PathLike[str]) -> Source:
+    def of(cls, given: ClusterSource | str | os.PathLike[str]) -> ClusterSource:
         """Return what is given, a path as a record at its end."""
-        if isinstance(given, Source):
+        if isinstance(given, ClusterSource):
             return given
         return cls(require_path("source", given))
 
@@ -128,7 +128,7 @@ class Plan:
 
 
 def plan(  # noqa: PLR0913  what a plan is made of, by keyword
-    source: Source | str | os.PathLike[str],
+    source: ClusterSource | str | os.PathLike[str],
     *,
     policy: str | os.PathLike[str] | Mapping[str, object] = DEFAULT_POLICY,
     max_moves: int | None = None,
@@ -150,7 +150,7 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
         plugin_files: Python files that register parts, or one of them.
         progress: called with one short sentence at each step.
     """
-    source = Source.of(source)
+    source = ClusterSource.of(source)
     limits = _limits(max_moves, max_weight, names_of("only", only), names_of("drain", drain))
     plugins = names_of("plugin_files", plugin_files)
     specs = _specs(policy)

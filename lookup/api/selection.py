@@ -18,7 +18,7 @@ from lookup.replay.timeline import Registration
 from lookup.score.rules import check_rules
 from lookup.settings import (
     EvaluationFile,
-    Findings,
+    SettingsFindings,
     VerdictSection,
     examine_settings,
     load_manager_keys,
@@ -54,7 +54,7 @@ class Selection:
 class Examined:
     """As much of an evaluation as can be understood, and everything that is wrong with it."""
 
-    findings: Findings[EvaluationFile]
+    findings: SettingsFindings[EvaluationFile]
     #: None if the plug-ins cannot be loaded
     registry: Registry | None
     #: those that can be built, in the order of the settings

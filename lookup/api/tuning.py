@@ -31,7 +31,7 @@ from lookup.score.figures import FIGURES
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, split_overrides
 from lookup.tuning import document as documents
-from lookup.tuning.search import Batch, Candidate, Search
+from lookup.tuning.search import Candidate, Search, TrialBatch
 from lookup.tuning.trials import Shown
 from lookup.tuning.wording import describe_reopened
 
@@ -313,7 +313,7 @@ class TuneRun:
         }
 
 
-def _record(batch: Batch, number: int, shown: Shown) -> dict[str, Any]:
+def _record(batch: TrialBatch, number: int, shown: Shown) -> dict[str, Any]:
     return {
         "batch": number,
         "kind": batch.kind,

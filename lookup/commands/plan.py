@@ -24,7 +24,7 @@ from lookup.commands.streams import data_console, note, plain, plain_table, prin
 from lookup.errors import SettingsError
 
 if TYPE_CHECKING:
-    from lookup.api.moving import Source
+    from lookup.api.moving import ClusterSource
     from lookup.moving.plan import MovePlan
     from lookup.report.blocks import Table
 
@@ -64,7 +64,7 @@ def _add_arguments(parser: Parser) -> None:
     _add_printed(parser)
 
 
-def _source_of(arguments: argparse.Namespace) -> Source:
+def _source_of(arguments: argparse.Namespace) -> ClusterSource:
     problems = []
     if arguments.record is None and not any(getattr(cluster_of(arguments), name) for name in CONNECTION):
         problems.append("no cluster is given: give --record DIR or --cluster FILE")
@@ -78,9 +78,9 @@ def _source_of(arguments: argparse.Namespace) -> Source:
         raise SettingsError(problems)
     require_extra("plan", "scipy", extra="report")
     endpoints = endpoints_of(arguments)
-    from lookup.api.moving import Source
+    from lookup.api.moving import ClusterSource
 
-    return Source(
+    return ClusterSource(
         arguments.record,
         arguments.at,
         endpoints,

@@ -182,7 +182,7 @@ class OwnershipChange(NamedTuple):
     reason: CycleReason | None = None
 
 
-class _Past(NamedTuple):
+class _LastOwner(NamedTuple):
     """A bundle's last owner, and why the bundle left it."""
 
     #: its id, None if there was none
@@ -190,7 +190,7 @@ class _Past(NamedTuple):
     cause: Cause
 
 
-_NO_PAST = _Past(None, "first")
+_NO_PAST = _LastOwner(None, "first")
 
 
 class OwnerBook:
@@ -201,7 +201,7 @@ class OwnerBook:
 
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
-        self._past: dict[str, _Past] = {}
+        self._past: dict[str, _LastOwner] = {}
         self._changes: list[OwnershipChange] = []
 
     def give(self, bundle: str, number: int, ts_us: int, *, decided: bool = False) -> None:
@@ -220,7 +220,7 @@ class OwnerBook:
         if number is None:
             return False
         owner = self._ownership.ids[number]
-        self._past[bundle] = _Past(owner, cause)
+        self._past[bundle] = _LastOwner(owner, cause)
         self._changes.append(OwnershipChange(ts_us, bundle, owner, None, cause, reason=reason))
         return True
 

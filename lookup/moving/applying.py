@@ -28,7 +28,7 @@ from lookup.moving.shedding import refusal
 from lookup.moving.state import Owned
 from lookup.moving.watching import OwnerWatch
 
-__all__ = ["Applied", "Mover", "Outcome", "Pace", "Transfer", "moves_back", "moves_there", "obstacle"]
+__all__ = ["Applied", "Mover", "Outcome", "Pace", "TransferStep", "moves_back", "moves_there", "obstacle"]
 
 #: Seconds that a request may take; brokers give up an unload after 60.
 _REQUEST_S = 65.0
@@ -69,7 +69,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Transfer:
+class TransferStep:
     """A step that may be made."""
 
     number: int
@@ -126,7 +126,7 @@ class Applied:
         return self.stopped is None and not self.earlier and not self.steps("elsewhere", "skipped", "failed")
 
 
-def moves_there(journal: Journal) -> list[Transfer]:
+def moves_there(journal: Journal) -> list[TransferStep]:
     """Return the steps of the plan that are not over, by its journal."""
     assert journal.plan is not None
     moves = []
@@ -134,11 +134,11 @@ def moves_there(journal: Journal) -> list[Transfer]:
         entry = journal.there.get(step.number)
         if entry is None or entry["event"] not in FINAL:
             since_us = to_us(step.fingerprint.since)
-            moves.append(Transfer(step.number, step.bundle, step.source, step.destination, since_us, False, entry))
+            moves.append(TransferStep(step.number, step.bundle, step.source, step.destination, since_us, False, entry))
     return moves
 
 
-def moves_back(journal: Journal) -> list[Transfer]:
+def moves_back(journal: Journal) -> list[TransferStep]:
     """Return the steps back to the owners of the start, the last one first; what is not known yet is among them."""
     assert journal.plan is not None
     moves = []
@@ -149,11 +149,11 @@ def moves_back(journal: Journal) -> list[Transfer]:
         owner = there.get("owner", step.destination)
         # A step of the way there that was not seen to end may still be under way.
         unknown = back or (None if there["event"] in FINAL else there)
-        moves.append(Transfer(step.number, step.bundle, owner, step.source, None, True, unknown))
+        moves.append(TransferStep(step.number, step.bundle, owner, step.source, None, True, unknown))
     return moves
 
 
-def obstacle(move: Transfer, watch: OwnerWatch, registered: Iterable[str]) -> str | None:
+def obstacle(move: TransferStep, watch: OwnerWatch, registered: Iterable[str]) -> str | None:
     """Return why a step is not made, None if the bundle is where the plan says."""
     now = watch.owner(move.bundle)
     if now is None:
@@ -176,7 +176,7 @@ def obstacle(move: Transfer, watch: OwnerWatch, registered: Iterable[str]) -> st
 
 
 class _Request(Thread):
-    def __init__(self, rest: AdminRest, move: Transfer) -> None:
+    def __init__(self, rest: AdminRest, move: TransferStep) -> None:
         super().__init__(name=f"unload-{move.number}", daemon=True)
         namespace, _, bounds = move.bundle.rpartition("/")
         self._rest = rest
@@ -195,7 +195,7 @@ class _Request(Thread):
 
 @dataclass
 class _Going:
-    move: Transfer
+    move: TransferStep
     #: owner when it was asked for
     before: Owned
     #: how often the bundle had been given up by then
@@ -224,7 +224,7 @@ class Mover:
     stop: Event
     #: takes a sentence about each step
     say: Callable[[str], None]
-    _waiting: deque[Transfer] = field(default_factory=deque)
+    _waiting: deque[TransferStep] = field(default_factory=deque)
     _going: list[_Going] = field(default_factory=list)
     _begun: int = 0
     #: of the monotonic clock
@@ -236,7 +236,7 @@ class Mover:
         self._cluster = self.journal.plan.cluster
         self._done = Applied(self._cluster, str(self.journal.path))
 
-    def run(self, moves: Iterable[Transfer]) -> Applied:
+    def run(self, moves: Iterable[TransferStep]) -> Applied:
         """Make moves, and return what became of them.
 
         Raises:
@@ -275,7 +275,7 @@ class Mover:
         self._done.stopped = reason
         self.journal.write("stopped", reason=reason)
 
-    def _begin(self, move: Transfer) -> None:
+    def _begin(self, move: TransferStep) -> None:
         """Ask for a step, unless the bundle is not where the plan says."""
         if move.requested is not None:
             before = Owned(move.requested["from"], move.requested["since_us"])
@@ -359,7 +359,9 @@ class Mover:
         if self._done.stopped is None:
             self._end(sentence)
 
-    def _close_step(self, move: Transfer, event: str, reason: str, going: _Going | None = None, **values: str) -> None:
+    def _close_step(
+        self, move: TransferStep, event: str, reason: str, going: _Going | None = None, **values: str
+    ) -> None:
         if going is not None:
             self._going.remove(going)
             # Finished moves are paced as well, not only those that begin.
@@ -369,5 +371,5 @@ class Mover:
         self.say(f"{move}: {event}{f', {reason}' if reason else ''}")
 
 
-def _request_fields(move: Transfer, before: Owned) -> dict[str, Any]:
+def _request_fields(move: TransferStep, before: Owned) -> dict[str, Any]:
     return {"from": before.broker, "to": move.destination, "since_us": before.since_us}

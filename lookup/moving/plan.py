@@ -25,8 +25,21 @@ from lookup.settings.base import Count, Moment, Number, Positive, Strict, Text, 
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "PLAN", "VERSION", "Costs", "Fingerprint", "Limits", "MovePlan", "PlannedBroker",
-    "PlannedFigure", "RefusedMove", "Step", "digest", "plan_bytes", "plan_file", "plan_of", "read_plan",
+    "PLAN",
+    "VERSION",
+    "Fingerprint",
+    "Limits",
+    "MoveCosts",
+    "MovePlan",
+    "PlannedBroker",
+    "PlannedFigure",
+    "RefusedMove",
+    "Step",
+    "digest",
+    "plan_bytes",
+    "plan_file",
+    "plan_of",
+    "read_plan",
 ]  # fmt: skip
 
 #: The file of a plan in its folder.
@@ -64,7 +77,7 @@ class Fingerprint(_Part):
     epoch: Count
 
 
-class Costs(_Part):
+class MoveCosts(_Part):
     """What has to connect again when a bundle moves, by its last report; None: that did not say."""
 
     topics: Count | None = None
@@ -95,7 +108,7 @@ class Step(_Part):
     #: why: `drain`, or the reason that the shedder gave
     reason: Text
     fingerprint: Fingerprint
-    costs: Costs = Costs()
+    costs: MoveCosts = MoveCosts()
     #: after this step
     imbalance: Number
     #: whether the cluster is less even after this step than at the start

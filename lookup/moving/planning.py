@@ -44,7 +44,7 @@ from lookup.model.quoting import join_names, quantity, shown, suggestion
 from lookup.model.request import request_of
 from lookup.model.time import moment_at
 from lookup.moving.balance import Balance, Move
-from lookup.moving.plan import Costs, Fingerprint, Limits, MovePlan, PlannedBroker, PlannedFigure, RefusedMove, Step
+from lookup.moving.plan import Fingerprint, Limits, MoveCosts, MovePlan, PlannedBroker, PlannedFigure, RefusedMove, Step
 from lookup.moving.state import ClusterState
 
 __all__ = ["make_plan"]
@@ -506,12 +506,12 @@ class _Planner:
                     worse=imbalance > most * (1.0 + _ROUND_OFF),
                 )
 
-    def _costs(self, move: Move) -> Costs:
+    def _costs(self, move: Move) -> MoveCosts:
         report = self._state.reports.get(move.bundle)
         if report is None:
-            return Costs()
+            return MoveCosts()
         stats = bundle_stats_from_json(report)
-        return Costs(topics=stats.topics, producers=stats.producer_count, consumers=stats.consumer_count)
+        return MoveCosts(topics=stats.topics, producers=stats.producer_count, consumers=stats.consumer_count)
 
     def _nearness_gain(self, move: Move) -> float:
         """Return how much load a move brings near its clients, bytes per second, if the shedder goes by that."""

@@ -21,7 +21,7 @@ from lookup.model.quoting import quantity
 from lookup.report.blocks import Chart
 
 __all__ = [
-    "NARROW", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "extent", "heat_spec",
+    "NARROW", "TRADE_SIZES", "WIDE", "Box", "NamedPoint", "Shape", "Spot", "extent", "heat_spec",
     "matrix_spec", "moves_spec", "place", "trade_chart", "trade_spec",
 ]  # fmt: skip
 
@@ -129,7 +129,7 @@ def trade_chart(  # noqa: PLR0913  what is drawn, and how large
     (left, right), (bottom, top) = domains
     least, largest = TRADE_SIZES
     points = [
-        Point(
+        NamedPoint(
             row[0],
             (row[2] - left) / (right - left) * shape.width,
             (top - row[5]) / (top - bottom) * shape.height,
@@ -292,7 +292,7 @@ class Box(NamedTuple):
         return is_beside and other.top <= self.top and self.bottom <= other.bottom
 
 
-class Point(NamedTuple):
+class NamedPoint(NamedTuple):
     """A point with its name, in pixels, y downwards."""
 
     name: str
@@ -311,7 +311,7 @@ class Spot:
     dy: float = 0.0
     align: Literal["left", "right", "center"] = "left"
 
-    def box(self, point: Point) -> Box:
+    def box(self, point: NamedPoint) -> Box:
         """Return the rectangle that the text covers."""
         width = len(self.text) * _CHARACTER
         left = point.x + self.dx - {"left": 0.0, "center": width / 2, "right": width}[self.align]
@@ -325,7 +325,7 @@ def extent(ends: Sequence[float]) -> tuple[float, float]:
     return least - margin, most + margin
 
 
-def place(points: Sequence[Point], width: float, height: float) -> list[Spot]:
+def place(points: Sequence[NamedPoint], width: float, height: float) -> list[Spot]:
     """Return a spot for each point's name, the first points' first."""
     taken = [
         Box(each.x - each.radius, each.y - each.radius, each.x + each.radius, each.y + each.radius) for each in points
@@ -342,7 +342,7 @@ def place(points: Sequence[Point], width: float, height: float) -> list[Spot]:
     return spots
 
 
-def _spots(point: Point) -> list[Spot]:
+def _spots(point: NamedPoint) -> list[Spot]:
     """Return the spots that a name may have, the best first: beside the point and off its lines, then above and below.
 
     A name that is farther away would be taken for another point's.

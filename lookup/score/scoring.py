@@ -19,11 +19,11 @@ from lookup.score.units import layout_of
 from lookup.score.verdict import Case, Verdict, Winner, exit_code, judge, winners
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
-__all__ = ["Fidelity", "Plan", "Scored", "compare_with_log", "score"]
+__all__ = ["Fidelity", "Scored", "ScoringPlan", "compare_with_log", "score"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScoringPlan:
     """The policies to compare and the rules to compare them by."""
 
     #: names in the order of the settings, the incumbent among them
@@ -54,7 +54,7 @@ class Fidelity:
 class Scored:
     """A replay with everything a report says about it."""
 
-    plan: Plan
+    plan: ScoringPlan
     metrics: Sequence[Metric]
     #: ordered by part of the demand, policy, metric, key; pooled before clusters
     estimates: Sequence[Estimate]
@@ -90,7 +90,7 @@ class Scored:
         return pool_estimates(self.estimates)
 
 
-def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scored:
+def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: ScoringPlan) -> Scored:
     """Turn the sums of a replay into values, intervals and verdicts.
 
     Raises:
@@ -176,7 +176,7 @@ def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: st
     return compared
 
 
-def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: Plan) -> dict[str, str]:
+def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: ScoringPlan) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for policy in plan.policies:
         own = [figure for figure in series if figure.policy == policy]

@@ -20,7 +20,7 @@ from lookup.serve.messages import DecideMessage, recorded_client, recorded_prope
 from lookup.serve.policies import ServedPolicies
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
 
-__all__ = ["Answer", "Deciders", "Views", "reads_owners"]
+__all__ = ["Deciders", "PolicyAnswer", "Views", "reads_owners"]
 
 #: Brokers whose views are kept, and views of each.
 _MOST_SENDERS, _VIEWS_EACH = 1000, 4
@@ -78,7 +78,7 @@ class Views:
         return [next(reversed(views.values())) for views in self._by_sender.values()]
 
 
-class Answer(NamedTuple):
+class PolicyAnswer(NamedTuple):
     """A policy's answer to one request, with all that is needed to give it again."""
 
     decision: str
@@ -182,7 +182,7 @@ class Deciders:
         self._served, self._owners, self._started_us, self.count = served, owners, started_us, count
         self._asked: Recent[Hashable, _Asked] = Recent(_MOST_INSTANTS)
 
-    def answer(self, policy: Policy, message: DecideMessage, view: View, ts_us: int) -> Answer:
+    def answer(self, policy: Policy, message: DecideMessage, view: View, ts_us: int) -> PolicyAnswer:
         """Decide, or raise PolicyError if a part fails and the policy says stop, or breaks its protocol.
 
         Args:
@@ -200,7 +200,7 @@ class Deciders:
             dice = roll(self._served.seed, self._served.surroundings.cluster, message.request.bundle, rolls)
             broker = view.roster[ballot.pick(dice)].id
         propensity = None if broker is None else ballot.odds[broker]
-        return Answer(decision, policy, ballot, broker, propensity, rolls, dice, ts_us, message, view, owners)
+        return PolicyAnswer(decision, policy, ballot, broker, propensity, rolls, dice, ts_us, message, view, owners)
 
     def _ballot(self, policy: Policy, message: DecideMessage, view: View, ts_us: int, owners: str | None) -> Ballot:
         seen = None if owners is None else self._owners.seen_by(view.roster.ids)

@@ -26,9 +26,9 @@ from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS
 from lookup.logs.sources import open_parquet
 from lookup.model.recent import Recent
 from lookup.model.time import time_text
-from lookup.serve.deciding import Answer
+from lookup.serve.deciding import PolicyAnswer
 from lookup.serve.messages import RecordMessage
-from lookup.serve.senders import Mark, Senders
+from lookup.serve.senders import Mark, SenderNumbers
 from lookup.serve.views import View
 
 __all__ = ["TABLES", "Recorder"]
@@ -83,7 +83,7 @@ class Recorder:
         self._registered: dict[str, str] = {}
         self._reported: dict[str, int] = {}
         #: how far brokers are with the lookups that were taken, and with those that were written
-        self.senders, self._written_senders = Senders(), Senders()
+        self.senders, self._written_senders = SenderNumbers(), SenderNumbers()
         #: of each lookup that waits
         self._marks: list[Mark] = []
         self._lock = ExitStack()
@@ -115,7 +115,7 @@ class Recorder:
         for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))[-1:]:
             with suppress(InputError, KeyError, TypeError, ValueError), open_parquet(str(file)) as parquet:
                 text = (parquet.metadata.metadata or {}).get(_SENDERS, b"").decode() or None
-                self.senders, self._written_senders = Senders(text), Senders(text)
+                self.senders, self._written_senders = SenderNumbers(text), SenderNumbers(text)
 
     @property
     def pending(self) -> int:
@@ -143,7 +143,7 @@ class Recorder:
             self._pending["lookups"].append(tuple(row.get(name) for name in TABLES["lookups"].names))
         return len(rows), is_new and bool(rows and message.start)
 
-    def add_decision(self, answer: Answer, row: Sequence[Any], *, is_carried: bool) -> None:
+    def add_decision(self, answer: PolicyAnswer, row: Sequence[Any], *, is_carried: bool) -> None:
         """Record a decision, as a row of SERVED_DECISIONS, after its view."""
         self._add("decisions", row)
         bundle = answer.message.request.bundle

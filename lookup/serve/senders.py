@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from lookup.model.recent import Recent
 from lookup.serve.messages import RecordMessage
 
-__all__ = ["Mark", "Senders"]
+__all__ = ["Mark", "SenderNumbers"]
 
 #: Brokers that are counted, and starts of each: the last batch of one may come after the first of the next.
 _MOST_BROKERS, _STARTS_EACH = 1000, 4
@@ -30,7 +30,7 @@ class Mark(NamedTuple):
     lost_of_all: int
 
 
-class Senders:
+class SenderNumbers:
     """Where all brokers are with their numbers; an earlier run goes on with what its `text` was."""
 
     def __init__(self, text: str | None = None) -> None:

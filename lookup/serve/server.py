@@ -21,7 +21,7 @@ from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
 from lookup.model.recent import Recent
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, problem, read_body, refusal
-from lookup.serve.deciding import Answer, Deciders, Views, reads_owners
+from lookup.serve.deciding import Deciders, PolicyAnswer, Views, reads_owners
 from lookup.serve.following import Follower
 from lookup.serve.messages import PROTOCOL, body_of, decide_message, record_message
 from lookup.serve.metrics import Metrics
@@ -107,7 +107,7 @@ class DecisionServer:
         #: a change of owners found no room in the record, so that its series cannot be repeated
         self._is_torn = False
         self._deciders = Deciders(served, self._owners, self._started_us)
-        self._explainable: Recent[str, Answer] = Recent(_EXPLAINED)
+        self._explainable: Recent[str, PolicyAnswer] = Recent(_EXPLAINED)
         #: is it about topics -> requests under way
         self._in_flight = {False: 0, True: 0}
         self._is_stopping = False

@@ -13,7 +13,14 @@ from lookup.settings.cluster import (
 )
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection, InputsSection, VerdictSection
 from lookup.settings.files import BudgetFile, load_broker_profile, load_budget, load_policies, load_topology
-from lookup.settings.loader import Findings, describe, examine_settings, load_evaluation, load_serving, load_topics
+from lookup.settings.loader import (
+    SettingsFindings,
+    describe,
+    examine_settings,
+    load_evaluation,
+    load_serving,
+    load_topics,
+)
 from lookup.settings.policy import PartSpec, PolicyFile, PolicySpec, policy_warnings
 from lookup.settings.resolve import (
     BrokerInterval,
@@ -32,9 +39,9 @@ from lookup.settings.topics import ListingSection, TopicsFile
 
 __all__ = [
     "BrokerEntry", "BrokerInterval", "BrokerProfile", "BudgetFile", "ClientEntry", "ClientMatch",
-    "ClientRule", "CollectSection", "EdgeEntry", "EvaluationFile", "EvaluationSection", "Findings", "InputsSection",
+    "ClientRule", "CollectSection", "EdgeEntry", "EvaluationFile", "EvaluationSection", "InputsSection",
     "IsolationEntry", "ListingSection", "LocationEntry", "NamespaceEntry", "PartSpec", "PolicyFile",
-    "PolicySpec", "ServingFile", "ServingSection", "TopicsFile", "TopologyFile",
+    "PolicySpec", "ServingFile", "ServingSection", "SettingsFindings", "TopicsFile", "TopologyFile",
     "TopologySection", "VerdictSection", "broker_intervals", "client_rules", "describe",
     "examine_settings", "label_client", "load_broker_profile", "load_budget", "load_evaluation", "load_manager_keys",
     "load_manager_sources", "load_policies", "load_serving", "load_topics", "load_topology", "lookup_data",

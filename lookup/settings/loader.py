@@ -46,7 +46,15 @@ from lookup.settings.shipped import shipped_path
 from lookup.settings.topics import TopicsFile
 from lookup.settings.tuning import TuneFile
 
-__all__ = ["Findings", "describe", "examine_settings", "load_evaluation", "load_serving", "load_topics", "load_tuning"]
+__all__ = [
+    "SettingsFindings",
+    "describe",
+    "examine_settings",
+    "load_evaluation",
+    "load_serving",
+    "load_topics",
+    "load_tuning",
+]
 
 Content = TypeVar("Content")
 File = TypeVar("File", bound=WholeFile)
@@ -55,7 +63,7 @@ Written = str | os.PathLike[str] | Mapping[str, object]
 
 
 @dataclass(frozen=True)
-class Findings(Generic[File]):
+class SettingsFindings(Generic[File]):
     """The result of reading settings: the settings or problems, and in either case what is valid of them."""
 
     settings: File | None
@@ -127,7 +135,7 @@ def examine_settings(
     environ: Mapping[str, str] | None = None,
     *,
     source: str = "command line",
-) -> Findings[File]:
+) -> SettingsFindings[File]:
     """Read settings as the functions above do, but return the mistakes, for a caller that checks more.
 
     Args:
@@ -148,7 +156,7 @@ def examine_settings(
             file, written = str(path), make_layer(anchor_paths(read_toml(toml), toml.parent), str(toml))
         tree = join_layers(*flags, *variables, written)
     except SettingsError as error:
-        return Findings(None, {}, (*problems, *error.problems))
+        return SettingsFindings(None, {}, (*problems, *error.problems))
     return _Reading(model, file, problems).finish(tree)
 
 
@@ -166,7 +174,7 @@ class _Reading(Generic[File]):
     #: position in the list as written, by position among all policies: a file may stand for several
     written: dict[int, int] = field(default_factory=dict)
 
-    def finish(self, tree: Tree) -> Findings[File]:
+    def finish(self, tree: Tree) -> SettingsFindings[File]:
         """Read the files that are named, validate everything and gather the mistakes."""
         tree = self._over_topology(tree)
         self.origins = origins_of(tree)
@@ -192,9 +200,9 @@ class _Reading(Generic[File]):
             comparable["policies"] = names
         self._add(self.model.problems_between(comparable))
         if self.problems or settings is None:
-            return Findings(None, sound, tuple(dict.fromkeys(self.problems)))
+            return SettingsFindings(None, sound, tuple(dict.fromkeys(self.problems)))
         sources = {key_path(loc): origin for loc, _ in leaves(values) if (origin := origin_at(loc, self.origins))}
-        return Findings(settings.note_sources(sources), sound, ())
+        return SettingsFindings(settings.note_sources(sources), sound, ())
 
     def _over_topology(self, tree: Tree) -> Tree:
         section = tree.get("topology", {}) if "topology" in self.model.model_fields else {}

@@ -20,7 +20,7 @@ from lookup.tuning.advice import objection, promises
 from lookup.tuning.racing import Aims, Standing, leaders
 from lookup.tuning.space import Point, Space, near, spread
 
-__all__ = ["Batch", "Candidate", "Search"]
+__all__ = ["Candidate", "Search", "TrialBatch"]
 
 #: Share of the candidates that are spread over the spaces, and turns in which the others are tried near the best.
 _WIDE, _TURNS = 0.6, 2
@@ -47,7 +47,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TrialBatch:
     """Candidates that share a scan of the log; the incumbent is replayed with them."""
 
     kind: str
@@ -79,32 +79,32 @@ class Search:
         #: numbers of the candidates that were in the race
         self._raced: frozenset[int] = frozenset()
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[TrialBatch]:
         """Yield the batches; `learn` is called with what each has shown before the next is asked for."""
         few = min(self._section.replicates, self._full)
         # Where the best lie is seen without a second look at all the others.
-        yield Batch("wide", self._spread(), _half(few))
+        yield TrialBatch("wide", self._spread(), _half(few))
         for turn in range(_TURNS):
             if added := self._near(turn):
-                yield Batch("near", added, few)
+                yield TrialBatch("near", added, few)
         # As finalists are chosen: the first front in order of the first objective.
         bases = self.best(len(self.candidates))[:_PARED]
         if added := [one for base in bases for one in self._ablations(base, is_best=base is bases[0])]:
             # With what they are taken from, so that both have the same luck.
-            yield Batch("pared", [*bases, *added], few)
+            yield TrialBatch("pared", [*bases, *added], few)
         simpler = [one for base in bases for one in self._simplest(base)]
         rivals = {one.number: one for one in [*self.best(2 * self._section.finalists), *simpler]}
         if rivals:
             self._raced = frozenset(rivals)
             # Half of a verdict's: the sealed days have the last word, with all of them.
             half = _half(self._full)
-            yield Batch("race", list(rivals.values()), half)
+            yield TrialBatch("race", list(rivals.values()), half)
             # Few replicates tell only a large gain from luck.
             close = [] if self.finalists() or half == self._full else self._leading(self.has_raced)
             if close:
-                yield Batch("race", close, self._full)
+                yield TrialBatch("race", close, self._full)
 
-    def left_after(self, batch: Batch) -> int:
+    def left_after(self, batch: TrialBatch) -> int:
         """Return about how many replays follow a batch, those of what is sealed included."""
         few, finalists = min(self._section.replicates, self._full), self._section.finalists
         left = (finalists + 1) * self._full

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lookup.score.scoring import Scored
 from lookup.tuning.racing import Aims, Samples, Standing, as_good, beaten, standings_of
-from lookup.tuning.search import Batch
+from lookup.tuning.search import TrialBatch
 
 __all__ = ["Shown", "policy_name", "shown_of", "shown_of_batch"]
 
@@ -32,7 +32,7 @@ class Shown:
 
 
 def shown_of_batch(
-    batch: Batch, names: Mapping[int, str], samples: Samples, standings: Mapping[int, Standing], aims: Aims
+    batch: TrialBatch, names: Mapping[int, str], samples: Samples, standings: Mapping[int, Standing], aims: Aims
 ) -> Shown:
     """Return what a batch has shown; in a race nobody is out before its end."""
     if batch.replicates == 1:
@@ -46,7 +46,9 @@ def shown_of_batch(
     )
 
 
-def shown_of(scored: Scored, numbers: Iterable[int], aims: Aims, *, days: float, batch: Batch | None = None) -> Shown:
+def shown_of(
+    scored: Scored, numbers: Iterable[int], aims: Aims, *, days: float, batch: TrialBatch | None = None
+) -> Shown:
     """Return what an evaluation of some candidates and the incumbent has shown.
 
     Args:

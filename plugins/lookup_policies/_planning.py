@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lookup_policies._placing import ROUND_OFF
 
-__all__ = ["Plan", "Problem"]
+__all__ = ["Placement", "Problem"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -78,7 +78,7 @@ class Problem:
         return near
 
 
-class Plan:
+class Placement:
     """A placement on its way: first no broker is to be too full, then much is to be near; no bundle moves twice."""
 
     def __init__(self, problem: Problem) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lookup.hooks import Ge, Gt, Le
 from lookup.model import ClusterView, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Ruling, Shortfall, Unload
 from lookup_policies._placing import ROUND_OFF, able, capacities_of, sum_loads
-from lookup_policies._planning import Plan, Problem
+from lookup_policies._planning import Placement, Problem
 from lookup_policies._unloading import no_figures, outcome_of
 
 __all__ = ["Rebalance"]
@@ -119,7 +119,7 @@ class Rebalance:
         elif not hits:
             short = Shortfall(100.0 * distant, "% of the load to bring near", 100.0 * self.min_gain)
         elif hits > self.hit_count:
-            cycle = _Cycle(self, problem, names, [view.brokers[number].id for number in numbers], reason)
+            cycle = _RebalanceCycle(self, problem, names, [view.brokers[number].id for number in numbers], reason)
             accepted = yield from cycle.proposals()
             resting.update(dict.fromkeys(cycle.moved, view.now_us))
             idle, short = CycleReason.TOO_LITTLE, cycle.short
@@ -264,7 +264,7 @@ def _problem_of(part: Rebalance, view: ClusterView, past: _Past, resting: Collec
     return problem, names
 
 
-class _Cycle:
+class _RebalanceCycle:
     """One cycle that acts: it plans, asks whether the moves are allowed, and plans anew without those that are not."""
 
     def __init__(
@@ -283,7 +283,7 @@ class _Cycle:
         """Propose the moves; return how many were accepted."""
         problem = self._problem
         for attempt in range(_ATTEMPTS):
-            plan = Plan(problem)
+            plan = Placement(problem)
             plan.even_out()
             plan.bring_near()
             owners, allowed = plan.owners, problem.owners.copy()

@@ -107,7 +107,7 @@ class Transfer:
             return CycleOutcome(CycleLabel.SKIP, reason)
         reports = _Reports(self, view)
         stats = LoadStats.of(reports.usage[number] for number in counted)
-        cycle = _Cycle(self, reports, stats, sorted(listed, key=reports.usage.__getitem__))
+        cycle = _TransferCycle(self, reports, stats, sorted(listed, key=reports.usage.__getitem__))
         memory["hits"] = 0 if cycle.reason() is None else memory.get("hits", 0) + 1
         if memory["hits"] > self.hit_count:
             yield from cycle.pairs()
@@ -123,7 +123,7 @@ class Transfer:
             label, reason, stats.average, stats.deviation, modelled, over=over, excess=excess, short=short
         )
 
-    def _short(self, cycle: _Cycle, hits: int) -> Shortfall | None:
+    def _short(self, cycle: _TransferCycle, hits: int) -> Shortfall | None:
         # What stood in the way: the condition, its count, or the last bundle of the fullest broker.
         if not hits:
             return Shortfall(cycle.stats.deviation, "deviation of usage", self.target_std)
@@ -182,7 +182,7 @@ class _Reports:
 
 
 @dataclass
-class _Cycle:
+class _TransferCycle:
     """One cycle at work: pairs of brokers from both ends of the order of usage."""
 
     part: Transfer
@@ -245,7 +245,7 @@ class _Cycle:
 class _Pair:
     """A full broker, the source, and an empty one, the destination; loads in weight per second."""
 
-    def __init__(self, cycle: _Cycle, reason: CycleReason) -> None:
+    def __init__(self, cycle: _TransferCycle, reason: CycleReason) -> None:
         part, reports, source, destination = cycle.part, cycle.reports, cycle.order[cycle.high], cycle.order[cycle.low]
         self.part, self.reason = part, reason
         self.source, self.destination = reports.ids[source], reports.ids[destination]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lookup
-from lookup.api.moving import Source
+from lookup.api.moving import ClusterSource
 from lookup.errors import InputError, PulsarLookupError
 from lookup.model.time import time_text
 from tests.moving.worlds import START_US, World
@@ -37,7 +37,7 @@ def test_a_plan_is_made_written_and_opened(record: Path, tmp_path: Path) -> None
 
 def test_an_idle_plan_has_no_steps_and_a_reason(record: Path) -> None:
     """And code 4; it says of which instant of the record it is."""
-    source = Source(str(record), START_US + 180_000_000)
+    source = ClusterSource(str(record), START_US + 180_000_000)
     made = lookup.plan(source, policy={**_POLICY, "shedder": {"use": "rebalance", "max_imbalance": 3}})
 
     assert made.document()["made"] == time_text(START_US + 180_000_000)
@@ -69,7 +69,7 @@ def test_a_plan_or_a_record_that_is_not_there_is_refused(tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"plan\.json: "):
         lookup.open_plan(tmp_path)
     with pytest.raises(PulsarLookupError, match=r"at is .*record"):
-        lookup.plan(Source(at_us=START_US))
+        lookup.plan(ClusterSource(at_us=START_US))
 
 
 def test_a_plan_goes_by_the_release_of_the_cluster(record: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.engine.parts import DONE, Proposing, policy
 class _Tested(Books[Unload]):
     """Books that object to bundles of an odd length, and to those that were changed before."""
 
-    def _judged(self, change: Unload) -> Unload | Reason:
+    def _judge(self, change: Unload) -> Unload | Reason:
         if change.bundle in self._changed:
             return Reason.MOVED_THIS_CYCLE
         return Reason.NOT_OWNER if len(change.bundle) % 2 else change

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lookup
-from lookup.api.moving import Source
+from lookup.api.moving import ClusterSource
 from lookup.cli import main
 from lookup.errors import InputError
 from lookup.moving.origins import origins_of, with_lookups
@@ -58,7 +58,7 @@ def test_a_plan_brings_load_near_its_clients(apart: World, tmp_path: Path) -> No
     owners = dict(apart.owners)
     record, lookups = str(apart.write(tmp_path / "record")), write_lookups(_lookups(apart), tmp_path / "lookups")
 
-    plan = lookup.plan(Source(record, lookups=lookups), policy=_NEAR).plan
+    plan = lookup.plan(ClusterSource(record, lookups=lookups), policy=_NEAR).plan
     for step in plan.steps:
         owners[step.bundle] = step.destination
 
@@ -82,7 +82,7 @@ def test_shares_are_known_for_any_policy(apart: World, tmp_path: Path) -> None:
     """One that goes by balance alone moves nothing here, and says how much load is near all the same."""
     record, lookups = str(apart.write(tmp_path / "record")), write_lookups(_lookups(apart), tmp_path / "lookups")
 
-    plan = lookup.plan(Source(record, lookups=lookups)).plan
+    plan = lookup.plan(ClusterSource(record, lookups=lookups)).plan
 
     assert plan.steps == ()
     assert (
@@ -142,7 +142,7 @@ def test_lookups_without_properties_are_named(apart: World, tmp_path: Path) -> N
     """A day in which no client says where it is leaves a sentence in the plan."""
     lookups = write_lookups([lookup_row(next(topics_of(bundle(0))), None)], tmp_path / "lookups")
 
-    plan = lookup.plan(Source(str(apart.write(tmp_path / "record")), lookups=lookups), policy=_NEAR).plan
+    plan = lookup.plan(ClusterSource(str(apart.write(tmp_path / "record")), lookups=lookups), policy=_NEAR).plan
 
     assert any("no lookup of the day" in sentence for sentence in plan.missing)
     assert _near(plan) == []
@@ -155,7 +155,7 @@ def test_a_label_that_no_broker_publishes_has_no_share(apart: World, tmp_path: P
     rows += [lookup_row(row["topic"], None, properties='{"team": "billing"}') for row in rows]
 
     plan = lookup.plan(
-        Source(str(apart.write(tmp_path / "record")), lookups=write_lookups(rows, tmp_path / "lookups"))
+        ClusterSource(str(apart.write(tmp_path / "record")), lookups=write_lookups(rows, tmp_path / "lookups"))
     ).plan
 
     assert _near(plan) == ["rack"]
@@ -168,9 +168,9 @@ def test_what_is_no_table_of_lookups_is_one_sentence(apart: World, tmp_path: Pat
     nothing = tmp_path / "nothing"
 
     with pytest.raises(InputError, match=r"^lookups: .*nothing: .*LOOKUPS"):
-        lookup.plan(Source(record, lookups=str(nothing)))
+        lookup.plan(ClusterSource(record, lookups=str(nothing)))
     with pytest.raises(InputError, match=r"^lookups: .*; name LOOKUPS"):
-        lookup.plan(Source(record, lookups=f"{record}/loads"))
+        lookup.plan(ClusterSource(record, lookups=f"{record}/loads"))
 
 
 def test_commands_take_lookups(apart: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

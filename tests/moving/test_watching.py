@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lookup.collect.observing import Record, StateRecord
-from lookup.moving.applying import Transfer, obstacle
+from lookup.moving.applying import TransferStep, obstacle
 from lookup.moving.state import Owned
 from lookup.moving.watching import OwnerWatch
 from tests.moving.worlds import START_US, World, broker, bundle
@@ -56,7 +56,7 @@ def test_children_of_a_split_are_owned_since_their_own_record(tmp_path: Path, *,
     for child in children:
         owned = owners[child]
         assert watch.owner(child) == owned == Owned(broker(0), START_US + 1_000_000)
-        move = Transfer(1, child, owned.broker, broker(1), owned.since_us)
+        move = TransferStep(1, child, owned.broker, broker(1), owned.since_us)
         assert obstacle(move, watch, world.ids) is None
 
 
@@ -64,7 +64,7 @@ def test_a_bundle_that_left_and_came_back_is_somebody_elses_move() -> None:
     """Its latest record is later than the plan's; one that a slower clock stamped is the plan's own."""
     watch = _watching([_record(bundle(0), 5_000_000, 1, 1, state="Owned", dstBroker=broker(0))])
 
-    planned = (Transfer(1, bundle(0), broker(0), broker(1), START_US + s * 1_000_000) for s in (4, 5, 6))
+    planned = (TransferStep(1, bundle(0), broker(0), broker(1), START_US + s * 1_000_000) for s in (4, 5, 6))
 
     reasons = [obstacle(move, watch, [broker(1)]) for move in planned]
     assert reasons[1:] == [None, None]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lookup_policies._planning import Plan, Problem
+from lookup_policies._planning import Placement, Problem
 
 
 def _problem(seed: int, n_bundles: int, n_brokers: int, **limits: Any) -> Problem:
@@ -28,7 +28,7 @@ def _problem(seed: int, n_bundles: int, n_brokers: int, **limits: Any) -> Proble
 
 
 def _planned(problem: Problem) -> NDArray[np.int64]:
-    plan = Plan(problem)
+    plan = Placement(problem)
     plan.even_out()
     plan.bring_near()
     return plan.owners

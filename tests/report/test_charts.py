@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.report import charts
-from lookup.report.charts import Box, Point, extent, place
+from lookup.report.charts import Box, NamedPoint, extent, place
 
 SPECIFICATIONS = {
     "trade": charts.trade_spec(("match_ratio", "imbalance"), [(1.0, 2.0), (0.2, 0.4)], 7.0, charts.WIDE),
@@ -59,13 +59,15 @@ def test_altair_reads_and_writes_a_specification_as_it_is(spec: Mapping[str, Any
 
 
 _POINTS = st.lists(
-    st.builds(Point, st.text("abc-", min_size=1, max_size=25), st.floats(0, 720), st.floats(0, 360), st.floats(5, 17)),
+    st.builds(
+        NamedPoint, st.text("abc-", min_size=1, max_size=25), st.floats(0, 720), st.floats(0, 360), st.floats(5, 17)
+    ),
     max_size=20,
 )
 
 
 @given(_POINTS)
-def test_no_name_covers_another_or_a_point(points: list[Point]) -> None:
+def test_no_name_covers_another_or_a_point(points: list[NamedPoint]) -> None:
     """Each name that has a place is inside the chart and apart from the others; that of the first may cover points."""
     spots = place(points, 720, 360)
 
@@ -80,8 +82,8 @@ def test_no_name_covers_another_or_a_point(points: list[Point]) -> None:
 
 def test_a_name_stands_beside_its_point_if_there_is_room() -> None:
     """To the right, or to the left at the right edge; of two points in one place one name is moved."""
-    middle, edge = place([Point("a-policy", 300, 100, 8), Point("a-policy", 715, 300, 8)], 720, 360)
-    first, second = place([Point("first", 300, 100, 8), Point("second", 302, 100, 8)], 720, 360)
+    middle, edge = place([NamedPoint("a-policy", 300, 100, 8), NamedPoint("a-policy", 715, 300, 8)], 720, 360)
+    first, second = place([NamedPoint("first", 300, 100, 8), NamedPoint("second", 302, 100, 8)], 720, 360)
 
     assert (middle.text, middle.align) == ("a-policy", "left")
     assert (edge.text, edge.align) == ("a-policy", "right")
@@ -91,7 +93,7 @@ def test_a_name_stands_beside_its_point_if_there_is_room() -> None:
 
 def test_a_name_without_room_is_left_out() -> None:
     """Of many points in one place the first have their names."""
-    spots = place([Point(f"policy-{number}", 300, 100, 8) for number in range(40)], 720, 360)
+    spots = place([NamedPoint(f"policy-{number}", 300, 100, 8) for number in range(40)], 720, 360)
 
     assert spots[0].text == "policy-0"
     assert spots[-1].text == ""

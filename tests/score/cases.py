@@ -14,7 +14,7 @@ from lookup.hooks import Better, Grain, Luck, Metric, Question, Resample
 from lookup.model.batch import Batch
 from lookup.replay.outcome import MetricSums, ReplayOutcome
 from lookup.score.metrics import lookup_register_metrics
-from lookup.score.scoring import Plan, Scored, score
+from lookup.score.scoring import Scored, ScoringPlan, score
 from lookup.score.series import Series, series_of
 from lookup.score.units import Layout, layout_of
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
@@ -95,13 +95,13 @@ def _marked(part: MetricSums, seed: int) -> MetricSums:
     return replace(part, metric="agreement_ratio", key=None, by=(), seed=seed, events=(), sums=rows, cluster=cluster)
 
 
-def plan(*policies: str, seeds: tuple[int, ...] = (1,), **rules: Any) -> Plan:
+def plan(*policies: str, seeds: tuple[int, ...] = (1,), **rules: Any) -> ScoringPlan:
     """Compare policies, by default `stock` and `new`; the first is the incumbent."""
     policies = policies or ("stock", "new")
-    return Plan(policies, EvaluationSection(incumbent=policies[0], seeds=seeds), VerdictSection(**rules))
+    return ScoringPlan(policies, EvaluationSection(incumbent=policies[0], seeds=seeds), VerdictSection(**rules))
 
 
-def scored(parts: Sequence[MetricSums], how: Plan | None = None, **outcome: Any) -> Scored:
+def scored(parts: Sequence[MetricSums], how: ScoringPlan | None = None, **outcome: Any) -> Scored:
     """Score sums."""
     return score(ReplayOutcome(parts, **outcome), METRICS, how or plan())
 

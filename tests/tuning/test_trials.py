@@ -7,7 +7,7 @@ import pytest
 
 from lookup.score.units import Sample
 from lookup.tuning.racing import Standing
-from lookup.tuning.search import Batch, Candidate
+from lookup.tuning.search import Candidate, TrialBatch
 from lookup.tuning.space import Point
 from lookup.tuning.trials import shown_of_batch
 from tests.tuning.worlds import AIMS, IMBALANCE, MOVED, figure_of
@@ -21,7 +21,7 @@ def _standing(value: float) -> Standing:
 @pytest.mark.parametrize(("replicates", "has_luck"), [(1, False), (2, True)])
 def test_one_replicate_shows_where_candidates_stand_and_nothing_of_luck(replicates: int, *, has_luck: bool) -> None:
     """No width, and none is out, although one is better than the other in everything."""
-    batch = Batch("wide", [Candidate(number, Point("", (), {}), "wide") for number in (1, 2)], replicates)
+    batch = TrialBatch("wide", [Candidate(number, Point("", (), {}), "wide") for number in (1, 2)], replicates)
     values = {"today": 2.0, "one": 1.0, "two": 3.0}
     samples = {
         (policy, *name): Sample(np.full(replicates, value))

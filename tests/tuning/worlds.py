@@ -13,7 +13,7 @@ from lookup.score.rules import Name
 from lookup.settings.policy import PolicySpec
 from lookup.settings.tuning import SpaceEntry, TuneSection
 from lookup.tuning.racing import ANSWERED, MOVES, Aims, Standing
-from lookup.tuning.search import Batch, Candidate, Search
+from lookup.tuning.search import Candidate, Search, TrialBatch
 from lookup.tuning.space import Space, build_space
 
 TODAY: Mapping[str, Any] = {"name": "today", "selector": "random", "shedder": "threshold"}
@@ -65,7 +65,7 @@ def searched(
     candidates: int = 32,
     replicates: int = 7,
     figures_of_all: Callable[[Candidate], Standing] | None = None,
-) -> tuple[Search, list[Batch]]:
+) -> tuple[Search, list[TrialBatch]]:
     """Search with figures in the place of replays; return what was found, and the batches.
 
     Args:

@@ -22,7 +22,7 @@ from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import Argument, Sentence, SettingsError
 from lookup.logs.columns import RESULTS
-from lookup.logs.generator.loads import BrokerReports, BundleFigures, BundleTraffic
+from lookup.logs.generator.loads import BundleFigures, BundleTraffic, LoadsWriter
 from lookup.logs.generator.owners import SyntheticOwners
 from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.traffic import (
@@ -190,7 +190,7 @@ class ClusterLog:
         self._bundle_traffic = BundleTraffic(settings, number, self._topics)
         #: of the last report, None before the first
         self._figures: BundleFigures | None = None
-        self._broker_reports = BrokerReports([site.id for site in self._sites])
+        self._broker_reports = LoadsWriter([site.id for site in self._sites])
         self._reports = 0
         self._load_rows: list[dict[str, object]] = []
         self._bundle_rows: list[dict[str, object]] = []

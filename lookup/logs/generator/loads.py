@@ -19,7 +19,7 @@ from lookup.logs.generator.traffic import rate_at
 from lookup.logs.generator.world import Topics
 from lookup.model.load import Load
 
-__all__ = ["CAPACITY", "BrokerReports", "BundleFigures", "BundleTraffic"]
+__all__ = ["CAPACITY", "BundleFigures", "BundleTraffic", "LoadsWriter"]
 
 #: Bytes per second, in and out together, that a broker carries on average, and at which it is full.
 _MEAN = 100_000_000.0
@@ -126,7 +126,7 @@ class BundleTraffic:
         return BundleFigures(names, np.round(messages * 256) / 256, topics)
 
 
-class BrokerReports:
+class LoadsWriter:
     """Writes LOADS, without the cluster: what registered brokers carry, with the averages that Pulsar keeps."""
 
     def __init__(self, brokers: Sequence[str]) -> None:

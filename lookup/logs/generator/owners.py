@@ -14,7 +14,7 @@ from lookup.engine.policy import Policy
 from lookup.logs.generator.loads import CAPACITY
 from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.traffic import Draw, Event, registered_data
-from lookup.logs.generator.world import World
+from lookup.logs.generator.world import GeneratedCluster
 from lookup.model.broker import Broker, Roster
 from lookup.model.bundles import BundleRange, NamespacePolicies, equal_boundaries
 from lookup.model.load import Load
@@ -34,7 +34,7 @@ class SyntheticOwners:
         self,
         settings: GenerateSettings,
         policy: Policy,
-        world: World,
+        world: GeneratedCluster,
         events: tuple[Event, ...],
         dice: np.random.Generator,
     ) -> None:

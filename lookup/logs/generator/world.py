@@ -18,8 +18,16 @@ from lookup.logs.generator.settings import GenerateSettings
 from lookup.model.broker import AdvertisedListener, BrokerLookupData
 
 __all__ = [
-    "HEARTBEAT_SHARE", "POPULARITY_BITS", "BrokerSite", "Clients", "Software", "Topics", "World", "cluster_names",
-    "make_world", "rack_name",
+    "HEARTBEAT_SHARE",
+    "POPULARITY_BITS",
+    "BrokerSite",
+    "Clients",
+    "GeneratedCluster",
+    "Software",
+    "Topics",
+    "cluster_names",
+    "make_world",
+    "rack_name",
 ]  # fmt: skip
 
 Ints = NDArray[np.int32]
@@ -96,7 +104,7 @@ class BrokerSite:
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class GeneratedCluster:
     """The fixed parts of one cluster."""
 
     cluster: str
@@ -107,11 +115,11 @@ class World:
 
 def make_world(
     settings: GenerateSettings, cluster: str, number: int, software: Software, dice: np.random.Generator
-) -> World:
+) -> GeneratedCluster:
     """Make the fixed parts of a cluster by its name and number."""
     brokers = _make_brokers(settings, cluster, software)
     topics = _make_topics(settings, brokers, dice)
-    return World(cluster, brokers, topics, _make_clients(settings, number, brokers, dice))
+    return GeneratedCluster(cluster, brokers, topics, _make_clients(settings, number, brokers, dice))
 
 
 def cluster_names(count: int) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from lookup.logs.jobs import InProcess
 from lookup.logs.schema import CANONICAL, write_parquet
 from lookup.model.time import moment_at
 from lookup.replay.run import replay
-from lookup.score.scoring import Plan, Scored, score
+from lookup.score.scoring import Scored, ScoringPlan, score
 from lookup.settings.evaluation import EvaluationFile
 from tests.acceptance.calibration.equals import METRICS, RULES, named
 from tests.acceptance.calibration.worlds import PLUGIN, policy
@@ -124,7 +124,7 @@ def _likes(demand: Demand, rng: np.random.Generator) -> FloatArray:
 def _scored(settings: EvaluationFile, folder: Path) -> Scored:
     outcome = replay(InProcess(), settings, str(folder / "out"))
     evaluation = settings.evaluation.model_copy(update={"seeds": outcome.seeds})
-    plan = Plan(tuple(policy.name for policy in settings.policies), evaluation, RULES, labels=("rack",))
+    plan = ScoringPlan(tuple(policy.name for policy in settings.policies), evaluation, RULES, labels=("rack",))
     return score(outcome, METRICS, plan)
 
 

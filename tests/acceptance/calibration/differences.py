@@ -13,7 +13,7 @@ from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import LOGGED
 from lookup.replay.run import replay
 from lookup.score.luck import spread
-from lookup.score.scoring import Plan, Scored, score
+from lookup.score.scoring import Scored, ScoringPlan, score
 from lookup.score.series import Series, series_of
 from lookup.score.units import Sample, Stratum, layout_of, minus, sample
 from lookup.settings import load_evaluation
@@ -46,7 +46,9 @@ def demo(seed: int, replicates: int = SEEDS) -> Scored:
         kept = tuple(policy for policy in settings.policies if policy.name in names)
         settings = settings.model_copy(update={"policies": kept})
         outcome = replay(InProcess(), settings, str(Path(folder) / "out"))
-        plan = Plan(tuple(policy.name for policy in kept), settings.evaluation, settings.verdict, labels=("rack",))
+        plan = ScoringPlan(
+            tuple(policy.name for policy in kept), settings.evaluation, settings.verdict, labels=("rack",)
+        )
         return score(outcome, METRICS, plan)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.replay.outcome import MetricSums, ReplayOutcome
-from lookup.score.scoring import Plan, Scored, score
+from lookup.score.scoring import Scored, ScoringPlan, score
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 from tests.acceptance.calibration.equals import METRICS, SEEDS
 
@@ -85,4 +85,4 @@ def drifting(drift: Drift, seed: int, block_s: int = _CELL_S) -> Scored:
     evaluation = EvaluationSection(incumbent="incumbent", seeds=SEEDS, balance_s=_CELL_S)
     # Any difference is one here: with a margin the figures would depend on what the imbalance happens to be.
     rules = VerdictSection(block_s=block_s, margin=0.0)
-    return score(ReplayOutcome(parts), METRICS, Plan(("incumbent", "candidate"), evaluation, rules))
+    return score(ReplayOutcome(parts), METRICS, ScoringPlan(("incumbent", "candidate"), evaluation, rules))

@@ -11,7 +11,7 @@ from scipy import special
 
 from lookup.replay.outcome import LOGGED, ReplayOutcome
 from lookup.score.metrics import lookup_register_metrics
-from lookup.score.scoring import Plan, Scored, score
+from lookup.score.scoring import Scored, ScoringPlan, score
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 from tests.acceptance.calibration.worlds import KINDS, World, group, replayed
 
@@ -161,7 +161,7 @@ def best_of(world: World, kind: str, seed: int, *, candidates: int = 16) -> Scor
         part for place, name in enumerate(("incumbent", *names)) for part in group(outcome, kind, place, SEEDS, name)
     ]
     evaluation = EvaluationSection.model_validate({"incumbent": "incumbent", "seeds": SEEDS, "balance_s": 900})
-    plan = Plan(("incumbent", *names), evaluation, RULES, labels=("rack",))
+    plan = ScoringPlan(("incumbent", *names), evaluation, RULES, labels=("rack",))
     return score(replace(outcome, sums=sums, logged_reason="left out", unsalted={}), METRICS, plan)
 
 
@@ -178,7 +178,7 @@ def compared(
         if policy in outcome.unsalted
     }
     found = replace(outcome, sums=sums, unsalted=unsalted)
-    return score(found, METRICS, Plan(("incumbent", "candidate"), evaluation, RULES, labels=("rack",)))
+    return score(found, METRICS, ScoringPlan(("incumbent", "candidate"), evaluation, RULES, labels=("rack",)))
 
 
 def is_kept(false: float, made: float, *, most: float, upper: float) -> bool | None:

@@ -20,7 +20,7 @@ from lookup.logs.jobs import InProcess
 from lookup.logs.schema import CANONICAL, write_parquet
 from lookup.model.time import moment_at
 from lookup.replay.run import replay
-from lookup.score.scoring import Plan, score
+from lookup.score.scoring import ScoringPlan, score
 from lookup.score.verdict import Word
 from lookup.settings.evaluation import EvaluationFile
 from tests.acceptance.calibration.equals import METRICS, RULES, named
@@ -129,7 +129,7 @@ def compared_by_tenants(world: Tenants, pair: str, seed: int) -> Found:
         outcome = replay(InProcess(), file, f"{folder}/out")
     names = tuple(policy.name for policy in file.policies)
     evaluation = file.evaluation.model_copy(update={"seeds": outcome.seeds})
-    scored = score(outcome, METRICS, Plan(names, evaluation, RULES, labels=("rack",)))
+    scored = score(outcome, METRICS, ScoringPlan(names, evaluation, RULES, labels=("rack",)))
     verdicts = {named(one.metric, one.key): (one.verdict, one.delta, one.low, one.high) for one in scored.verdicts}
     worth = next((one.units.worth for one in scored.verdicts if one.units is not None), 0.0)
     return Found(verdicts, scored.exit_code, worth)
