@@ -1,4 +1,4 @@
-"""Read HTTP answers: whole, and no more than a cluster or server of ours has to say."""
+"""Read whole HTTP answers, up to the size that an answer of a cluster or of this project's server needs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _MOST_BYTES = 256 * 1024 * 1024
 
 
 def whole_body(answer: HTTPResponse) -> bytes:
-    """Return the body of an answer.
+    """Read the body of an answer.
 
     Raises:
         IncompleteRead: if it is cut off.
-        ValueError: if it does not end; the text says how much there was.
+        ValueError: if it does not end, with its size so far.
     """
     content = answer.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise ValueError(f"more than {_MOST_BYTES:,} bytes")
-    # A bounded read takes what has come for the whole.
+    # A bounded read accepts a cut-off body as the whole one.
     missing = int(answer.getheader("Content-Length") or 0) - len(content)
     if missing > 0:
         raise IncompleteRead(content, missing)

@@ -1,7 +1,7 @@
-"""Record a live cluster until told to stop: sources in, rows through an observer, files out.
+"""Record a live cluster until it is stopped. Sources feed an observer, whose rows go to files.
 
-The rows of an interval wait in memory and are written together; a crash loses at most those of one interval, of which
-changes of ownership are read again from the state topic when the record goes on.
+The rows of an interval wait in memory and are written together. A crash loses at most the rows of one interval. Changes
+of ownership among them are read again from the state topic when the record continues.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lookup.model.time import time_text
 
 __all__ = ["READABLE", "CollectReport", "Endpoints", "asked_name", "collect", "reading"]
 
-#: Messages between the sources and the observer; a source waits while there are as many.
+#: Maximum number of messages between the sources and the observer. A source waits when there are as many.
 _MOST_WAITING = 10_000
 #: Seconds within which a request to stop is noticed.
 _PATIENCE_S = 0.2
@@ -46,13 +46,13 @@ _MOST_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """A cluster, and where it is reached; what cannot be reached is not recorded.
+    """A cluster and its addresses. Sources without an address are not recorded.
 
     Raises:
-        InputError: if an address is none.
+        InputError: if an address is not valid.
     """
 
-    #: its name; None: the admin REST is asked
+    #: its name, None to read it from the admin REST
     cluster: str | None = None
     admin: str | None = None
     service_url: str | None = None
@@ -68,7 +68,7 @@ class Endpoints:
 
     @property
     def missing(self) -> list[str]:
-        """A sentence for each source that is not given: what the record will lack."""
+        """A sentence for each missing source, with the data that the record will lack."""
         lacks = {
             "zookeeper": "BROKERS will lack lookup properties"
             if self.admin is not None
@@ -83,18 +83,18 @@ class Endpoints:
 
 @dataclass(frozen=True)
 class CollectReport:
-    """What was recorded."""
+    """The result of a recording."""
 
     output: str
     cluster: str
     #: rows written, by table
     rows: Mapping[str, int]
-    #: messages that were left out because they are not what Pulsar writes, by source, and the latest reason of each
+    #: messages that were left out because they are not in Pulsar's form, by source, and the latest reason of each
     refused: Mapping[str, int]
     reasons: Mapping[str, str]
     #: rows lost because nothing could be written, by table
     lost: Mapping[str, int]
-    #: end of the record that goes on, µs; None: it is new
+    #: end of the continued record, µs, None for a new record
     gap_since_us: int | None
 
 
@@ -110,10 +110,10 @@ def collect(
     """Record a cluster until `stop` is set or the time is over.
 
     Args:
-        output: a new folder, or one that holds a record of this cluster, which goes on.
-        for_s: seconds; None: until stopped.
+        output: a new folder, or one with a record of this cluster, which is continued.
+        for_s: seconds, None until it is stopped.
         every_s: seconds between files.
-        warn: is told in a sentence what is missing, and what stops working or works again.
+        warn: called with a sentence about missing data, and about sources that fail or work again.
 
     Raises:
         InputError: if the cluster's name is not known, or the output cannot be a record of it.
@@ -137,14 +137,14 @@ def collect(
             rows={table: recording.written[table] for table in observer.pending if table != "journal"},
             refused=dict(observer.refused),
             reasons=observer.reasons,
-            # What waited in memory for the disk is lost as well.
+            # Rows that waited in memory for the disk are lost as well.
             lost=dict(observer.lost + Counter({table: len(rows) for table, rows in observer.pending.items()})),
             gap_since_us=past.until_us,
         )
 
 
 def asked_name(rest: AdminRest | None) -> str:
-    """Return the cluster's name, as the admin REST has it."""
+    """Read the cluster's name from the admin REST."""
     name = Argument("cluster")
     if rest is None:
         raise InputError(name, " must be given where there is no ", Argument("admin"), " to ask")
@@ -156,12 +156,12 @@ def asked_name(rest: AdminRest | None) -> str:
 
 @contextmanager
 def reading(endpoints: Endpoints, rest: AdminRest | None, cluster: str) -> Iterator[Queue[observing.Record]]:
-    """Yield what the sources of a cluster put their records into; they are stopped at the end."""
+    """Start the sources of a cluster, yield the queue of their records, and stop them at the end."""
     records: Queue[observing.Record] = Queue(_MOST_WAITING)
     with ExitStack() as stack:
         sources, client = _sources(endpoints, rest, cluster, records)
-        # At the end in the reverse order: all are stopped, what they wait for ends, they are waited for. A process
-        # that ends while the library still waits is aborted.
+        # At the end the order is reversed. All are stopped, their waits end, and they are joined. A process that ends
+        # while the library still waits is aborted.
         for source in sources:
             stack.callback(source.join, 5.0)
         if client is not None:
@@ -190,7 +190,7 @@ def _sources(
 
 @dataclass
 class _Recording:
-    """A run: an observer and the folder its rows go to."""
+    """A run, which is an observer and the folder of its rows."""
 
     folder: RecordFolder
     observer: observing.Observer
@@ -224,12 +224,12 @@ class _Recording:
             self.observer.take(records.get_nowait())
 
     def end(self) -> None:
-        """Mark the end and write what is left."""
+        """Mark the end and write the remaining rows."""
         self.observer.note("stopped", now_us())
         self._write()
 
     def _write(self) -> None:
-        """Write the rows that wait; those that cannot be written wait on."""
+        """Write the waiting rows. Rows that cannot be written continue to wait."""
         now, file = now_us(), ""
         try:
             for file, rows in self.observer.pending.items():

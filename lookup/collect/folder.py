@@ -1,11 +1,12 @@
-"""Keep the files of a record: Parquet files that roll, each complete when it appears; read how an earlier record ends.
+"""Keep the rolling Parquet files of a record, and read the end of an earlier record.
 
+Each file is complete when it appears.
     FOLDER/brokers, loads, bundles, ownership   canonical tables, part-000001.parquet and so on
-    FOLDER/journal                              how the record was made: started, stopped, gap, lost, back
-    namespaces.toml                             bundles of each namespace when it was first seen, as settings have them
+    FOLDER/journal                              history of the record: started, stopped, gap, lost, back
+    namespaces.toml                             bundles of each namespace when it was first seen, as in settings
 
-Every file says in its metadata until when the record is complete, and files of OWNERSHIP which message of the state
-topic was the last: both arrive with the rows or not at all.
+Every file has in its metadata the instant until which the record is complete, and files of OWNERSHIP the last message
+of the state topic. Both arrive with the rows or not at all.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ _UNTIL, _POSITION = b"lookup.until_us", b"lookup.position"
 
 
 class RecordFolder:
-    """The folder of one record; a context, in which no other process can record into it.
+    """The folder of one record, and a context in which no other process can record into it.
 
-    An object store knows no locks: there the second of two processes is refused when it would write over a file.
+    An object store does not have locks. There the second of two processes is refused when it would overwrite a file.
 
     Args:
         path: path or URI.
 
     Raises:
-        InputError: if the folder holds something else, cannot be written, or another process records into it.
+        InputError: if the folder has other content, cannot be written, or another process records into it.
     """
 
     def __init__(self, path: str) -> None:
@@ -61,7 +62,8 @@ class RecordFolder:
                 advice = "holds no record of `lookup collect`; name a folder that does, or that does not exist"
                 raise InputError(Argument("output"), f": {self.path} is not empty and {advice}")
             if has_folders(self._system):
-                # Before the tables: a folder with the journal is a record, however early the process was killed.
+                # The journal comes before the tables, so that a folder with it is a record, however early the process
+                # was killed.
                 for table in ("journal", *COLLECTED):
                     self._system.create_dir(f"{self._root}/{table}", recursive=True)
                 self._lock = undone.enter_context(Path(self._root, ".lock").open("a"))
@@ -97,11 +99,11 @@ class RecordFolder:
         if strange is not None:
             what = f": {self.path}/{table}/{strange} is not a file of this record; move it elsewhere"
             raise InputError(Argument("output"), what)
-        # By number: more than a million files have names of another length.
+        # Files are sorted by number, since beyond a million files the names have another length.
         return sorted(parts, key=_number)
 
     def past(self, cluster: str) -> Past:
-        """Return what the record ends with.
+        """Read the end of the record.
 
         Raises:
             InputError: if it is a record of another cluster, or a file cannot be read.
@@ -109,7 +111,8 @@ class RecordFolder:
         past = Past()
         for table in _SCHEMAS:
             parts = self._parts(table)
-            # Of the other tables the last file says how far they are; a record of weeks has many files.
+            # For the other tables only the last file is read, which has their end, since a record of weeks has many
+            # files.
             for part in parts if table in ("brokers", "ownership") else parts[-1:]:
                 self._take_part(table, f"{self.path}/{table}/{part}", past, cluster)
         if "namespaces.toml" in self._named_in(""):
@@ -149,10 +152,10 @@ class RecordFolder:
                 past.brokers[row["broker"]] = row["lookup_data"]
 
     def write(self, table: str, rows: Sequence[tuple[Any, ...]], *, until_us: int, position: Position | None) -> None:
-        """Write the next file of a table, without its rows if that fails.
+        """Write the next file of a table.
 
         Raises:
-            OSError: if it cannot be written; nothing has appeared then.
+            OSError: if it cannot be written, and then no file has appeared.
         """
         metadata = {_UNTIL: str(until_us)}
         if table == "ownership" and position is not None:

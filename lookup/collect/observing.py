@@ -1,8 +1,9 @@
-"""Turn what a live cluster publishes into rows of its tables: records and their times go in, rows come out.
+"""Convert the messages of a live cluster to rows of its tables. The input is records and their times.
 
-There is no I/O and no clock here. What messages of the state topic and the load topics mean is in the reader of dumps,
-`lookup.logs.readers.system_topics`; here is what a live cluster adds: the registry, splits that only the list of
-bundles shows, going on with an earlier record, and junk, which is counted.
+This module has no I/O and no clock. The reader of dumps, `lookup.logs.readers.system_topics`, interprets messages of
+the
+state topic and the load topics. This module adds the parts of a live cluster. These are the registry, splits that only
+the list of bundles shows, the continuation of an earlier record, and malformed messages, which are counted.
 """
 
 from __future__ import annotations
@@ -30,19 +31,20 @@ __all__ = [
 
 #: The canonical tables of a record.
 COLLECTED: tuple[TableName, ...] = ("brokers", "loads", "bundles", "ownership")
-#: Columns, as of `schema_of`, of the table that says how the record was made: start, stop, gaps, lost sources.
+#: Columns, in the form of `schema_of`, of the table with the history of the record, which is start, stop, gaps, lost
+#: sources.
 JOURNAL = "ts:time cluster event source since:time detail"
-#: Rows of a table that wait to be written at most; they are many only while nothing can be written.
+#: Maximum number of rows of a table that wait to be written. They are many only while no file can be written.
 _MOST_PENDING = 200_000
 
 SourceName: TypeAlias = Literal["zookeeper", "admin", "state", "loads", "bundles"]
-#: A message's place in a topic: ledger, entry, and index in a batch.
+#: A message's place in a topic, which is ledger, entry, and index in a batch.
 Position: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class StateRecord:
-    """A message of the state topic; an empty text is a tombstone."""
+    """A message of the state topic. An empty text is a tombstone."""
 
     bundle: str
     text: str
@@ -52,14 +54,14 @@ class StateRecord:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """All that the state topic holds has been read; said again and again while nothing is written into it."""
+    """The whole state topic has been read. This is repeated while no message is written to it."""
 
     ts_us: int
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerReport:
-    """A message of the topic of load reports; an empty text is a tombstone."""
+    """A message of the topic of load reports. An empty text is a tombstone."""
 
     broker: str
     text: str
@@ -68,17 +70,17 @@ class BrokerReport:
 
 @dataclass(frozen=True, slots=True)
 class TopBundles:
-    """A message of the topic of top bundles; an empty text is a tombstone."""
+    """A message of the topic of top bundles. An empty text is a tombstone."""
 
     text: str
     ts_us: int
-    #: id of the broker whose bundles they are; None: the source does not say
+    #: id of the broker of these bundles, None if the source does not name it
     broker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistry:
-    """All registered brokers and what they publish of themselves; None: that is not known."""
+    """All registered brokers and their published data, None if it is not known."""
 
     brokers: Mapping[str, str | None]
     ts_us: int
@@ -107,35 +109,35 @@ Record: TypeAlias = StateRecord | CaughtUp | BrokerReport | TopBundles | BrokerR
 
 @dataclass
 class Past:
-    """What an earlier record ends with."""
+    """The end of an earlier record."""
 
     #: by bundle
     owners: dict[str, str] = field(default_factory=dict)
     #: lookup data of registered brokers, None where it was not known
     brokers: dict[str, str | None] = field(default_factory=dict)
-    #: by namespace, ascending: bundles when the namespace was first listed
+    #: bundles when the namespace was first listed, by namespace, ascending
     boundaries: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: hashes at which a namespace's bundles were split since
     cuts: dict[str, set[int]] = field(default_factory=dict)
     #: last message of the state topic whose rows are recorded
     position: Position | None = None
-    #: until when the record is complete, µs; None: there is none
+    #: instant until which the record is complete, µs, None if there is no record
     until_us: int | None = None
 
 
 class Observer:
-    """Follows one cluster; `pending` gathers rows, by table, in the order of the tables' columns.
+    """A tracker of one cluster. `pending` collects rows, by table, in the order of the tables' columns.
 
     Args:
-        past: the end of the record that goes on.
-        has_state: the state topic is read, which knows splits better than lists of bundles.
+        past: the end of the continued record.
+        has_state: whether the state topic is read, which is better for splits than lists of bundles.
     """
 
     def __init__(self, cluster: str, past: Past | None = None, *, has_state: bool = True) -> None:
         past = past or Past()
         self.cluster = cluster
         self.pending: dict[str, list[tuple[Any, ...]]] = {table: [] for table in (*COLLECTED, "journal")}
-        #: messages that are not what Pulsar writes, by source, and the reason of the latest
+        #: messages that are not in Pulsar's form, by source, and the reason of the latest
         self.refused: Counter[str] = Counter()
         self.reasons: dict[str, str] = {}
         #: rows that had no room because nothing could be written, by table
@@ -148,12 +150,12 @@ class Observer:
         self.troubles: dict[str, str] = {}
         self.registered = past.brokers
         self._changes = OwnershipChanges()
-        #: owners as the state topic has them, and as the record had them before it went on; then None
+        #: owners in the state topic, and owners in the record before it was continued, which become None afterwards
         self._owners: dict[str, str] = {}
         self._recorded: dict[str, str] | None = past.owners
         self._old = past.position
         self._has_state = has_state
-        #: latest list of each namespace, which waits for what the state topic says of its splits
+        #: latest list of each namespace, which waits for the splits in the state topic
         self._listed: dict[str, Bundles] = {}
         #: time of the latest record of each bundle
         self._latest_us: dict[str, int] = {}
@@ -162,12 +164,12 @@ class Observer:
         }
 
     def take(self, record: Record) -> None:
-        """Take what the cluster published; what is not as Pulsar writes it is counted and left out."""
+        """Process a record of the cluster. Records that are not in Pulsar's form are counted and left out."""
         try:
             match record:
                 case StateRecord():
                     self._state(record)
-                # A tombstone says that a broker is gone, for which there is the registry.
+                # A tombstone means that a broker is gone, which the registry records.
                 case BrokerReport(broker, text, ts_us) if text:
                     self._add("loads", "loads", load_row(broker, text, ts_us))
                 case TopBundles(text, ts_us) if text:
@@ -198,7 +200,8 @@ class Observer:
         if self.position is None or record.position > self.position:
             self.position = record.position
         data = ServiceUnitStateData.from_json(record.text) if record.text else None
-        # Brokers' clocks differ by milliseconds: in the topic's order a bundle's records never go back in time.
+        # Brokers' clocks differ by milliseconds. In the topic's order the times of a bundle's records must not
+        # decrease.
         ts_us = max(record.ts_us, self._latest_us.get(record.bundle, record.ts_us))
         row = self._changes.take(record.bundle, data, ts_us)
         if data is None:
@@ -212,12 +215,13 @@ class Observer:
             return
         if self._recorded is not None:
             changes = follow(self._recorded, row)
-        # The list of bundles may show a split before the topic is read: until it is recorded, its parent has an owner.
+        # The list of bundles may show a split before the topic is read. Until the split is recorded, its parent has an
+        # owner.
         if row["event"] != "split" or self._take_boundaries(row) or changes:
             self._add("state", "ownership", row)
 
     def _settle(self, ts_us: int) -> None:
-        """Record what changed while nothing was recorded and the topic does not hold any more."""
+        """Record changes that were missed while the record was stopped and that the topic no longer has."""
         recorded, self._recorded = self._recorded, None
         for bundle in sorted({*recorded, *self._owners} if recorded is not None else ()):
             owner, before = self._owners.get(bundle), (recorded or {}).get(bundle)
@@ -234,7 +238,7 @@ class Observer:
     # Bundles.
 
     def _take_boundaries(self, row: Mapping[str, Any]) -> bool:
-        """Take over the boundaries of a split; return whether any is new."""
+        """Add the boundaries of a split, and return whether any is new."""
         namespace = row["bundle"].rpartition("/")[0]
         known = self._boundaries.get(namespace)
         if known is None:
@@ -253,7 +257,8 @@ class Observer:
             self._boundaries[record.namespace] = set(ends)
             self.first_boundaries[record.namespace] = ends
         elif self._has_state:
-            # The record of a split may be on its way: a list counts when the next one comes, or the topic is read.
+            # The record of a split may not have arrived yet, so a list counts when the next one comes, or the topic is
+            # read.
             before = self._listed.get(record.namespace)
             self._listed[record.namespace] = record
             if before is not None and self._recorded is None:
@@ -292,7 +297,7 @@ class Observer:
             try:
                 data = None if text is None else BrokerLookupData.from_json(text)
             except PulsarLookupError as error:
-                # The broker is there, whatever it says of itself.
+                # The broker is registered, whatever it publishes.
                 self._refuse("zookeeper", str(error))
                 if is_known:
                     continue
@@ -301,7 +306,7 @@ class Observer:
             event = "updated" if is_known else "registered"
             started = None if before is None else BrokerLookupData.from_json(before).start_timestamp
             if data is not None and started not in (None, data.start_timestamp):
-                # Gone and back between two looks: a broker that starts again has lost what it owned.
+                # The broker was gone and came back between two reads. A broker that starts again has lost its bundles.
                 self._add("zookeeper", "brokers", {"ts": ts_us, "broker": broker, "event": "unregistered"})
                 event = "registered"
             self._add("zookeeper", "brokers", row | {"event": event})
@@ -347,7 +352,7 @@ _SOURCES: Mapping[type[Record], SourceName] = {
 
 
 def follow(owners: dict[str, str], row: Mapping[str, Any]) -> dict[str, str | None]:
-    """Apply a row of OWNERSHIP to the owners of bundles; a split leaves the owner to the children that have none.
+    """Apply a row of OWNERSHIP to the owners of bundles. A split leaves the owner to children without an owner.
 
     Returns:
         The bundles that have another owner now, or none.

@@ -1,8 +1,8 @@
-"""Read what a live cluster publishes: the registry in ZooKeeper, the admin REST, and the load manager's topics.
+"""Read the published data of a live cluster, from the registry in ZooKeeper, the admin REST, and the load topics.
 
-Each source is a thread that puts records into a queue until it is stopped. What cannot be read is a record too, and is
-tried again: a source that is away at the start may come later. No credential appears in a record or a log. No source
-changes anything; the client of the admin REST can, for who moves bundles.
+Each source is a thread that puts records into a queue until it is stopped. A read error is a record too, and the source
+tries again, since a source that is absent at the start may come later. No credential appears in a record or a log. No
+source changes anything. The client of the admin REST can make changes, for moving bundles.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ Result = TypeVar("Result")
 _API = "admin/v2/"
 #: Folder of the registry in ZooKeeper.
 _REGISTRY = "/loadbalance/brokers"
-#: Seconds until a source that failed is tried again, and between two looks at what nothing announces.
+#: Seconds until a failed source is tried again, and between two reads of data without notifications.
 _RETRY_S, _POLL_S = 1.0, 5.0
-#: Seconds between two complete lists of bundles; those of new namespaces are listed at the next look.
+#: Seconds between two complete lists of bundles. Bundles of new namespaces are listed at the next read.
 _LIST_S = 600.0
 #: Seconds that a request, and a read of a topic that is quiet, may take.
 _REQUEST_S, _QUIET_MS = 10.0, 500
 #: Characters of a reason that is no JSON of a broker, such as a page of a proxy.
 _REASON = 200
-#: Seconds for which a reader may try to connect again by itself; another takes its place then.
+#: Seconds for which a reader may try to connect again by itself. Then another replaces it.
 _RECONNECT_S = 10.0
 
 
 def now_us() -> int:
-    """Return the time, µs since the Unix epoch."""
+    """Read the clock, µs since the Unix epoch."""
     return time.time_ns() // 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What proves who we are and whom we trust; texts are never printed."""
+    """Proofs of identity, and trusted certificates. Their texts are never printed."""
 
     #: file with a token, read again for every connection, since tokens are replaced
     token_file: str | None = None
@@ -81,11 +81,11 @@ class Credentials:
         return "Credentials(...)"
 
     def current_token(self) -> str | None:
-        """Return the token of the file, else the one given.
+        """Read the token from the file, or return the given one.
 
         Raises:
             OSError: if the file cannot be read.
-            ValueError: if the token is none that a header can hold; the text itself is not named.
+            ValueError: if a header cannot hold the token. The message does not contain it.
         """
         token = self.token
         if self.token_file is not None:
@@ -102,7 +102,7 @@ class Credentials:
         return token
 
     def tls_context(self) -> ssl.SSLContext:
-        """Build the TLS settings of connections, or raise InputError if a file is not what it should be."""
+        """Build the TLS settings of connections, or raise InputError if a file is malformed."""
         try:
             context = ssl.create_default_context(cafile=self.tls_ca)
         except ssl.SSLError:
@@ -117,7 +117,7 @@ class Credentials:
 
 
 class Source(threading.Thread):
-    """A thread that reads one source until it is stopped; `look` is called again and again."""
+    """A thread that reads one source until it is stopped, by repeated calls of `look`."""
 
     def __init__(self, name: observing.SourceName, records: Queue[observing.Record]) -> None:
         super().__init__(name=f"collect-{name}", daemon=True)
@@ -131,10 +131,11 @@ class Source(threading.Thread):
         while not self.stopped.is_set():
             try:
                 self.look()
-                # A look that reads a message has not said that the source works.
+                # A call of `look` that reads a message does not itself report that the source works.
                 self.works()
                 reason = None
-            # Whatever it is: a thread that ends in silence would record nothing, and no answer of a server is fatal.
+            # Every exception is caught, since a thread that ends silently would record nothing, and no answer of a
+            # server is fatal.
             except Exception as error:  # noqa: BLE001
                 reason = reason_of(error)
             if reason is not None and reason != self._reason:
@@ -151,7 +152,7 @@ class Source(threading.Thread):
             self.put(observing.SourceTrouble(self.source, None, now_us()))
 
     def put(self, record: observing.Record) -> None:
-        """Hand a record over; wait while there is no room."""
+        """Put a record into the queue, and wait while it is full."""
         while not self.stopped.is_set():
             with suppress(Full):
                 self._records.put(record, timeout=0.5)
@@ -162,14 +163,14 @@ class Source(threading.Thread):
         """Read the source for a while."""
 
     def close(self) -> None:
-        """End connections; without them, do nothing."""
+        """End connections. A source without connections does nothing."""
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a source cannot be read, in one line."""
+    """Explain why a source cannot be read, in one line."""
     if isinstance(error, urllib.error.HTTPError):
         return f"HTTP status {error.code}"
-    # OSErrors of urllib hold another; clients' exceptions may have no text.
+    # OSErrors of urllib contain another error, and exceptions of clients may have no text.
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
     text = " ".join(str(cause).split())
     return text or type(error).__name__
@@ -193,14 +194,14 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """Return the request that follows a redirect.
+        """Build the request that follows a redirect.
 
         Raises:
             OSError: if it would need the token and leads elsewhere, or away from TLS.
         """
         following: urllib.request.Request | None
         if req.get_method() != "GET" and code in (307, 308):
-            # Brokers send a change to the bundle's owner; urllib leaves it to its users to follow there.
+            # Brokers redirect a change to the bundle's owner. With urllib the caller must follow such a redirect.
             following = urllib.request.Request(newurl, headers=req.headers, method=req.get_method())
         else:
             following = super().redirect_request(req, fp, code, msg, headers, newurl)
@@ -230,7 +231,7 @@ class AdminRefusedError(OSError):
 
     Args:
         status: of HTTP, 400 or above.
-        reason: as the broker words it.
+        reason: in the broker's words.
     """
 
     def __init__(self, status: int, reason: str) -> None:
@@ -239,7 +240,7 @@ class AdminRefusedError(OSError):
 
 
 class AdminRest:
-    """Asks the admin REST; of several addresses the first whose answer can be read.
+    """A client of the admin REST, which uses the first of several addresses whose answer can be read.
 
     Args:
         addresses: like `http://broker-0:8080,broker-1:8080`.
@@ -254,11 +255,11 @@ class AdminRest:
         self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, path: str, read: Callable[[Any], Result], *, is_json: bool = True) -> Result:
-        """Return what is read from the answer to `GET /admin/v2/PATH`.
+        """Send `GET /admin/v2/PATH`, and read the answer.
 
         Args:
-            read: takes the answer's JSON; raises ValueError, saying what it is, if that is of another form.
-            is_json: else `read` takes the answer's bytes.
+            read: converts the answer's JSON, and raises ValueError with a description if that has another form.
+            is_json: whether `read` gets the answer's JSON, otherwise its bytes.
 
         Raises:
             OSError: if no address answers, or one refuses.
@@ -267,7 +268,7 @@ class AdminRest:
         return self.fetch(f"{_API}{path}", lambda content: read(_parse_json(content) if is_json else content))
 
     def fetch(self, path: str, read: Callable[[bytes], Result]) -> Result:
-        """Return what is read from the answer to `GET /PATH`; errors as of `get`."""
+        """Send `GET /PATH`, and read the answer. Errors are those of `get`."""
         failure: OSError | ValueError | None = None
         # Several threads may ask.
         addresses = self._addresses
@@ -294,7 +295,8 @@ class AdminRest:
     def send(self, method: str, path: str, *, within_s: float = _REQUEST_S) -> None:
         """Carry out `METHOD /admin/v2/PATH`, which changes the cluster.
 
-        Another address is asked only if nothing listens at the one before: what a broker may have begun is not sent
+        Another address is tried only if the one before refuses connections. A request that a broker may have begun is
+        not sent
         to a second one.
 
         Args:
@@ -302,8 +304,8 @@ class AdminRest:
 
         Raises:
             AdminRefusedError: if it is refused.
-            OSError: if no address answers in time; the change may have been carried out, unless none could be reached.
-            ValueError: if the token is none.
+            OSError: if no address answers in time. The change may have been carried out, unless none could be reached.
+            ValueError: if the token is not valid.
         """
         failure = OSError("no address is given")
         for address in self._addresses:
@@ -331,29 +333,29 @@ class AdminRest:
             return whole_body(answer)
 
     def namespaces(self) -> list[str]:
-        """Return the names of all namespaces; errors as of `get`."""
+        """Read the names of all namespaces. Errors are those of `get`."""
         tenants = self.get("tenants", _names_of)
         return [name for tenant in tenants for name in self.get(f"namespaces/{quote(tenant)}", _names_of)]
 
     def isolation(self, cluster: str) -> dict[str, Any]:
-        """Return the isolation policies of a cluster, by name as Pulsar writes them; errors as of `get`."""
+        """Read the isolation policies of a cluster by name, in Pulsar's form. Errors are those of `get`."""
         return self._get_or_none(f"clusters/{quote(cluster)}/namespaceIsolationPolicies", _policies_of) or {}
 
     def anti_affinity_group(self, namespace: str) -> str | None:
-        """Return the anti-affinity group of a namespace, None if it is in none; errors as of `get`."""
+        """Read the anti-affinity group of a namespace, None if it has none. Errors are those of `get`."""
         # A word without quotation marks, or nothing.
         return self._get_or_none(f"namespaces/{quote(namespace)}/antiAffinity", _group_of, is_json=False)
 
     def topics(self, namespace: str) -> list[str] | None:
-        """Return all topics of a namespace, as the brokers' own listing has them, None if there is no such namespace.
+        """List all topics of a namespace as the brokers do, None if there is no such namespace.
 
-        Errors as of `get`.
+        Errors are those of `get`.
         """
         # Unlike the lists below `persistent/` this one never goes through `pulsarResourcesExtendedClassName`.
         return self._get_or_none(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true", _names_of)
 
     def creation_time(self, topic: str) -> datetime | None:
-        """Return when a persistent topic was created, None if it is not there; errors as of `get`.
+        """Read when a persistent topic was created, None if it does not exist. Errors are those of `get`.
 
         Any broker reads it from the metadata, without loading the topic.
         """
@@ -370,10 +372,10 @@ class AdminRest:
             raise
 
     def cluster(self) -> str:
-        """Return the name of the cluster.
+        """Read the name of the cluster.
 
         Raises:
-            OSError: if that cannot be asked.
+            OSError: if no address answers.
             InputError: if the answer does not name one.
         """
         names = [name for name in self.get("clusters", _names_of) if name != "global"]
@@ -382,11 +384,11 @@ class AdminRest:
         return names[0]
 
     def brokers(self, cluster: str) -> list[str]:
-        """Return the ids of all brokers; errors as of `get`."""
+        """List the ids of all brokers. Errors are those of `get`."""
         return self.get(f"brokers/{quote(cluster)}", _names_of)
 
     def boundaries(self, namespace: str) -> tuple[int, ...] | None:
-        """Return the boundaries of a namespace's bundles, None if there is no such namespace; errors as of `get`."""
+        """Read the boundaries of a namespace's bundles, None if it does not exist. Errors are those of `get`."""
         return self._get_or_none(f"namespaces/{quote(namespace)}/bundles", _boundaries_of)
 
 
@@ -428,7 +430,7 @@ def _group_of(content: bytes) -> str | None:
 
 def _creation_of(answer: Any) -> datetime:
     try:
-        # As an instant: each broker writes it in its own zone.
+        # Compare it as an instant, since each broker writes it in its own zone.
         return datetime.fromisoformat(answer["creationDate"]).astimezone(UTC)
     except (TypeError, KeyError, ValueError):
         raise ValueError("no date of creation") from None
@@ -442,10 +444,10 @@ def _boundaries_of(answer: Any) -> tuple[int, ...]:
 
 
 class AdminSource(Source):
-    """Reads the bundles of all namespaces.
+    """A source of the bundles of all namespaces.
 
     Args:
-        lists_brokers: read which brokers there are as well; what they publish is not in the REST.
+        lists_brokers: whether it reads the registered brokers as well. Their published data is not in the REST.
     """
 
     def __init__(self, rest: AdminRest, records: Queue[observing.Record], cluster: str, *, lists_brokers: bool) -> None:
@@ -465,7 +467,7 @@ class AdminSource(Source):
             if namespace in self._listed or self.stopped.is_set():
                 continue
             boundaries = self._rest.boundaries(namespace)
-            # None: deleted since it was listed.
+            # It is None if it was deleted since it was listed.
             if boundaries is not None:
                 self.put(observing.Bundles(namespace, boundaries, now_us()))
                 self._listed.add(namespace)
@@ -477,10 +479,10 @@ class AdminSource(Source):
 
 
 class RegistrySource(Source):
-    """Reads what brokers publish in ZooKeeper, whenever one comes or goes.
+    """A source of the data that brokers publish in ZooKeeper, whenever one comes or goes.
 
     Args:
-        servers: like `zk-0:2181,zk-1:2181/chroot`; `tls://` before them for an encrypted connection.
+        servers: like `zk-0:2181,zk-1:2181/chroot`, with `tls://` before them for an encrypted connection.
     """
 
     def __init__(self, servers: str, records: Queue[observing.Record], credentials: Credentials) -> None:
@@ -493,14 +495,14 @@ class RegistrySource(Source):
         if scheme:
             files = {"ca": credentials.tls_ca, "certfile": credentials.tls_cert, "keyfile": credentials.tls_key}
             options = {"use_ssl": True, **files}
-        # Its own retries go on for ever: a session that is lost is replaced by another. A server that has lost the
-        # others will do.
+        # Its own retries never end, so a lost session is replaced by another. A server that has lost contact with the
+        # others is good enough.
         self._client = KazooClient(",".join(hosts), logger=logger, read_only=True, **options)
         self._changed = threading.Event()
         self._is_started = False
 
     def look(self) -> None:
-        """Read all brokers, and wait until some come or go, or until it is time to look at what they publish."""
+        """Read all brokers, and wait until some come or go, or until it is time to read their published data."""
         if not self._is_started:
             self._client.start_async()
             self._is_started = True
@@ -533,7 +535,7 @@ class RegistrySource(Source):
 
 
 def pulsar_client(service_url: str, credentials: Credentials) -> pulsar.Client:
-    """Build a client of Pulsar that writes no log; it connects when it is first used."""
+    """Build a client of Pulsar that writes no log. It connects when it is first used."""
     options: dict[str, Any] = {
         "tls_trust_certs_file_path": credentials.tls_ca,
         "tls_certificate_file_path": credentials.tls_cert,
@@ -542,7 +544,7 @@ def pulsar_client(service_url: str, credentials: Credentials) -> pulsar.Client:
     if credentials.token_file is not None or credentials.token is not None:
 
         def token() -> str:
-            # What is raised in a thread of the client ends the process; a broker refuses the empty token.
+            # An exception in a thread of the client ends the process. A broker refuses the empty token.
             with suppress(OSError, ValueError):
                 return credentials.current_token() or ""
             return ""
@@ -566,7 +568,7 @@ _SOURCE_OF: Mapping[str, observing.SourceName] = {
 
 
 class PulsarTopicSource(Source):
-    """Reads one of the load manager's topics; the state topic from its beginning, others from now on."""
+    """A source for a load manager's topic. The state topic is read from its beginning, others from now on."""
 
     def __init__(self, topic: str, client: pulsar.Client, records: Queue[observing.Record]) -> None:
         super().__init__(_SOURCE_OF[topic], records)
@@ -580,7 +582,8 @@ class PulsarTopicSource(Source):
     def look(self) -> None:
         """Read one message, or notice that there is none."""
         if self._reader is None:
-            # Compacted: the topic keeps no archive, and what compaction has left is what holds.
+            # The compacted topic is read. It does not keep an archive, and the records after compaction are the valid
+            # ones.
             is_persistent = self._topic.startswith("persistent")
             self._reader = self._client.create_reader(self._topic, self._after, is_read_compacted=is_persistent)
             self._connected_at = time.monotonic()
@@ -590,7 +593,7 @@ class PulsarTopicSource(Source):
         except pulsar.Timeout:
             # A reader connects again by itself, and until then looks like a topic that is quiet.
             if not self._reader.is_connected():
-                # Not always: after the loss of a broker it was seen to wait for ever.
+                # A reader does not always connect again. After the loss of a broker it was seen to wait for ever.
                 if time.monotonic() - self._connected_at > _RECONNECT_S:
                     lost, self._reader = self._reader, None
                     lost.close()

@@ -1,3 +1,3 @@
-"""Logs: the canonical tables, the readers and the generator that fill them, and how files are written as a whole."""
+"""Canonical tables of logs, the readers and the generator that fill them, and the atomic writing of files."""
 
 __all__: list[str] = []

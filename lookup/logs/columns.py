@@ -1,6 +1,6 @@
-"""Columns of the canonical tables: type, unit, rule and meaning of each, once, and the check of a row against them.
+"""Define type, unit, rule and meaning of each column of the canonical tables, and check rows against them.
 
-Everything else is derived from here: the Arrow schemas (`schema.py`), the columns that readers of text accept
+Everything else is derived from here. These are the Arrow schemas (`schema.py`), the columns that readers of text accept
 (`readers/canonical.py`), the rows that `ingest` and a replay refuse, and the table in `docs/getting-lookups.md`.
 Readers import this module, and they must load without Arrow.
 """
@@ -27,11 +27,11 @@ __all__ = [
     "check_row",
 ]  # fmt: skip
 
-#: Greatest weight of a lookup, and greatest load of a bundle per second: in micro-units, hundreds of them still add up
+#: Greatest weight of a lookup, and greatest load of a bundle per second. Hundreds of them, in micro-units, still add up
 #: in 64 bits.
 MAX_WEIGHT = 1e10
 
-#: Values of `result` in LOOKUPS; `redirect` rows are hops and no demand.
+#: Values of `result` in LOOKUPS. Rows with `redirect` are hops and not demand.
 RESULTS = ("connect", "redirect", "failed", "unknown")
 
 #: Types of columns. `json` is Pulsar's JSON and `properties` a mapping of texts, both kept as text in files.
@@ -41,19 +41,19 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def canonical_json(properties: Mapping[str, str]) -> str:
-    """Write lookup properties as LOOKUPS has them: keys sorted, no spaces."""
+    """Write lookup properties in the form of LOOKUPS, with sorted keys and without spaces."""
     return _ENCODER.encode(dict(properties))
 
 
 def check_row(
     table: str, values: Mapping[str, Any], cluster: str | None = None, *, reads_json: bool = True
 ) -> dict[str, Any] | str:
-    """Return the row that goes into the table, defaults filled in, or the reason why it cannot.
+    """Build the row for the table, with defaults filled in, or return the reason why it cannot be used.
 
     Args:
-        values: by column; None is as good as absent, and so is an empty text where a lookup may lack the column.
-        cluster: for rows that name none.
-        reads_json: check columns of JSON; not needed if the caller parses them anyway.
+        values: by column. None counts as absent, and so does an empty text where a lookup may lack the column.
+        cluster: for rows without a cluster.
+        reads_json: whether columns of JSON are checked. A caller that parses them anyway does not need the check.
     """
     columns = _BY_NAME.get(table)
     if columns is None:
@@ -137,10 +137,10 @@ class Bounds:
     excludes_low: bool = False
 
     def __call__(self, value: Any) -> float:
-        """Return a number within the bounds."""
+        """Check that a number is within the bounds, and return it."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{shown(value)} is not a number")
-        # Compared with the greatest float as well: an integer of 400 digits is finite and still no float.
+        # The value is also compared with the greatest float, since an integer of 400 digits is finite but not a float.
         if not self.low <= value <= min(self.high, sys.float_info.max) or (self.excludes_low and value == self.low):
             least = f"above {self.low:g}" if self.excludes_low else f"{self.low:g} or more"
             most = f" and at most {self.high:g}" if self.high < math.inf else ""
@@ -179,7 +179,7 @@ def _json(value: Any) -> str:
 
 
 def _check_by_parsing(parse: Callable[[str], str], most: int) -> Callable[[Any], str]:
-    """Return the check of a text that `parse` accepts; the latest `most` texts are remembered."""
+    """Build the check of a text that `parse` accepts. The latest `most` texts are cached."""
     # Parsing a name takes longer than all other checks of a row together, and a log repeats its names.
     remembered = lru_cache(maxsize=most)(parse)
     return lambda value: remembered(_text(value))
@@ -189,7 +189,7 @@ def _topic(topic: str) -> str:
     if looks_like_pattern(topic):
         raise ValueError(f"{shown(topic)} is a regular expression of a topic list watcher, not a topic")
     TopicName.parse(topic)
-    # As it was written: a replay counts topics by their text.
+    # The text is kept as it was written, since a replay counts topics by their text.
     return topic
 
 
@@ -212,14 +212,14 @@ class Column:
     name: str
     #: meaning, unit and range, in Markdown
     meaning: str
-    #: meaning of an absent or null value, in Markdown; of a required column: from what else it may come
+    #: meaning of an absent or null value, in Markdown, or, for a required column, its alternative sources
     absent: str = ""
     kind: Kind = "text"
-    #: turns a value into what the column holds, or raises ValueError with a clause that says what would be right
+    #: converts a value to that of the column, or raises ValueError with a clause about the right value
     check: Callable[[Any], Any] = _text
     #: a row for which nothing gives a value is refused
     is_required: bool = False
-    #: what `ingest` writes for an absent value; None: null
+    #: value that `ingest` writes for an absent one, None for null
     default: object = None
 
 
@@ -309,7 +309,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     ),
 }
 
-#: Columns a row must have in each table; the others may be null or absent.
+#: Columns a row must have in each table. The others may be null or absent.
 REQUIRED: Mapping[str, tuple[str, ...]] = {
     table: tuple(column.name for column in columns if column.is_required) for table, columns in TABLES.items()
 }

@@ -1,8 +1,8 @@
-"""Read log files into canonical tables: one task per source, then one task per part of a table.
+"""Read log files into canonical tables, with one task per source, then one task per part of a table.
 
-What a task does is in `ingest_tasks.py`, what a row must be in `columns.py`, how files are laid out in `schema.py`. The
-result is the same whatever the number of workers: rows are ordered by (ts, seq); `seq` is the source's place and the
-row's in it.
+The tasks are in `ingest_tasks.py`, the rules for rows in `columns.py`, the layout of files in `schema.py`. The number
+of workers does not change the result. Rows are ordered by (ts, seq), where `seq` is the place of the source and the
+row's place in it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
     "ingest", "load_reader", "reader_of",
 ]  # fmt: skip
 
-#: Share of records that may be unreadable if the caller says nothing.
+#: Share of records that may be unreadable by default.
 MAX_QUARANTINE_RATIO = 0.05
 #: Folder of the records that could not be used.
 QUARANTINE_TABLE = "quarantine"
@@ -59,7 +59,7 @@ _SHOWN_REASONS = 3
 
 @dataclass(frozen=True)
 class IngestReport:
-    """The counts of an ingest: lines read, rows written, records in quarantine."""
+    """The counts of an ingest, which are lines read, rows written, and records in quarantine."""
 
     #: the sources, in the order that breaks ties of time
     files: tuple[str, ...]
@@ -69,16 +69,18 @@ class IngestReport:
     #: rows written, by table
     rows: Mapping[str, int]
     clusters: tuple[str, ...]
-    #: records in the quarantine table by reason, commonest first; reasons that differ in values alone are one, and the
-    #: first of them stands for all
+    #: records in the quarantine table by reason, most frequent first. Reasons that differ only in values count as one,
+    #: under the text of the first
     quarantined: Mapping[str, int]
     #: sources no line of which was a record that could be used, and their lines
     unread: Mapping[str, int]
-    #: rows whose times are full quarters of an hour: of a log that says days only all are
+    #: rows whose times are full quarters of an hour, which are all rows of a log with dates only
     quarters: int
-    #: rows that are more than ten seconds earlier than a row on a line before, by source; those without are left out
+    #: rows that are more than ten seconds earlier than a row on a line before, by source, without sources that have
+    #: none
     late: Mapping[str, int]
-    #: rows of LOOKUPS that are the same as another one: logs with times to the second have some, files read twice half
+    #: rows of LOOKUPS that are equal to another one. Logs with times in seconds have some, and half of a log that is
+    #: read twice are
     doubled: int
     #: first and last timestamp of any row, µs since the Unix epoch
     first_us: int
@@ -102,13 +104,13 @@ def load_reader(
     """Build a reader by its name, by a mapping file, or by both.
 
     Args:
-        registry: of all plug-ins, files of the user included.
-        reader: its name; may be left out if the mapping says `use`, and must agree with it.
-        mapping: a TOML file with the reader's parameters, or `shipped:NAME`; without it they have their defaults. With
-            `use = "shipped:NAME"` in it, parameters that it does not give are those of what ships under that name.
+        registry: of all plug-ins, including files of the user.
+        reader: its name. It may be left out if the mapping has `use`, and must agree with it.
+        mapping: a TOML file with the reader's parameters, or `shipped:NAME`. Without it they have their defaults. With
+            `use = "shipped:NAME"`, parameters that it does not give come from the shipped mapping of that name.
 
     Raises:
-        SettingsError: all mistakes together, each with the file and the key.
+        SettingsError: with all mistakes together, each with the file and the key.
     """
     parameters = {} if mapping is None else read_toml(Path(shipped_path(os.fspath(mapping))))
     where = Argument("reader") if mapping is None else str(mapping)
@@ -118,10 +120,10 @@ def load_reader(
 def reader_of(
     registry: Registry, parameters: Mapping[str, object], where: str | Argument, *, reader: str | None = None
 ) -> LogReader:
-    """Build a reader from what stands in a mapping file; arguments and errors as of `load_reader`.
+    """Build a reader from the content of a mapping file. Arguments and errors are those of `load_reader`.
 
     Args:
-        where: what the mapping is called in mistakes.
+        where: name of the mapping in error messages.
     """
     endless = [f"{where}: {key} is {value}, not a finite number" for key, value in _endless(parameters)]
     if endless:
@@ -144,7 +146,7 @@ def reader_of(
         either, says = Argument("reader", "NAME"), ' file that says use = "NAME"'
         raise SettingsError("which log reader? give ", either, ", or a ", Argument("mapping"), says)
     builder = PartBuilder(registry)
-    # `weight` is a parameter of a reader, not the factor that it is beside a scorer.
+    # `weight` is a parameter of a reader here, not a factor of a scorer.
     built: LogReader = builder.part("log_readers", PartSpec(use=chosen, parameters=parameters), str(where))
     if builder.problems:
         # The builder puts the place before each problem, as text.
@@ -170,7 +172,7 @@ def check_mapping(reader: LogReader, files: Sequence[str], cluster: str | None) 
         try:
             problem = reader.problem_of(iter(Events(open_lines(files[0]), keeps_objects=reader.reads_objects)))
         except (OSError, EOFError):
-            return  # what cannot be read is reported by the task that reads it
+            return  # the task that reads the source reports that it cannot be read
         if problem is not None:
             raise InputError(f"{files[0]}: {problem}")
 
@@ -188,21 +190,22 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     ready: Callable[[Sequence[str], str], None] = lambda files, folder: None,
     manifest: Callable[[], bytes] | None = None,
 ) -> IngestReport:
-    """Read sources into canonical tables below `output`: `lookups`, whatever else the reader finds, and `quarantine`.
+    """Read sources into canonical tables below `output`.
+
+    These are `lookups`, the reader's other tables and `quarantine`.
 
     Args:
-        workers: what reads: a Spark session, or this process.
-        sources: files, directories, globs or URIs of any file system Arrow knows.
-        output: directory that must not exist or be empty; with `force` its tables are replaced, other files in it stay.
-        cluster: name for rows whose source does not say of which cluster they are.
+        workers: a Spark session, or this process, for reading.
+        sources: files, directories, globs or URIs of any file system that Arrow supports.
+        output: directory that must not exist or be empty. With `force` its tables are replaced, other files in it stay.
+        cluster: name for rows whose source does not name their cluster.
         max_quarantine_ratio: share of unreadable records, in [0, 1], above which nothing is written.
         plugin_files: the plain Python files among the plug-ins, one of which may define the reader.
         manifest: returns the content of `manifest.json`, which appears with the tables.
-        ready: called with the files to read, and the folder that tasks are going to write into, before any task runs.
+        ready: called before any task runs, with the files to read, and the folder into which tasks will write.
 
     Raises:
-        InputError: naming the cluster, the source, the column or the share that cannot be used; `output` is then as it
-            was.
+        InputError: with the unusable cluster, source, column or share. `output` is then unchanged.
         PluginError: if the reader itself fails.
     """
     problem = None if cluster is None else cluster_problem(cluster)
@@ -221,7 +224,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         stage = f"{target.path}/.stage"
         packed = pickle.dumps(reader)
         jobs = [tasks.SourceJob(path, number, packed, cluster, stage) for number, path in enumerate(files)]
-        # Python's collector stays on: a plug-in's reader may create cycles, as many as its source has lines.
+        # Python's collector stays on, since a plug-in's reader may create a cycle for each line of its source.
         reports = run_tasks(workers, jobs, contents_of(plugin_files), read, pauses_collector=False)
         _require_readable(reports, reader, max_quarantine_ratio)
         _require_likely_times(reports, reader)
@@ -299,7 +302,8 @@ def _require_likely_times(reports: Sequence[tasks.SourceReport], reader: LogRead
 def _parts(staged: Sequence[tasks.StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[tasks.PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
-        # Rows by staged file and minute, apart for every cluster and day; both are empty if files hold all of them.
+        # Rows by staged file and minute, separately for every cluster and day. Both are empty if files hold all of
+        # them.
         cells: dict[tuple[str, str], dict[int, Counter[str]]] = {}
         for file in (file for file in staged if file.table == table):
             for (owner, minute), rows in file.cells.items():
@@ -361,7 +365,7 @@ def _summary(
         clusters=tuple(sorted({cluster for cluster, _ in cells})),
         quarantined={wordings[kind]: count for kind, count in reasons.most_common()},
         first_us=min(report.first_us for report in reports),
-        # There are lines below a header and nothing of them counts: no row, and none refuted.
+        # There are lines below a header, but none of them is a row or a refuted row.
         unread={r.path: r.lines for r in reports if r.lines > r.header_lines and not r.rows and not r.refuted},
         quarters=sum(report.quarters for report in reports),
         late={report.path: report.late for report in reports if report.late},

@@ -1,7 +1,8 @@
-"""Run the Spark tasks of an ingest: read one source into staged tables, and write one part of a table.
+"""Run the Spark tasks of an ingest, which read one source into staged tables, or write one part of a table.
 
-Nothing in here knows Spark; the jobs are put together in `ingest.py`. A staged file holds the rows of one piece of one
-source, sorted, with `_order`, the row's number among all: that of its source in sorted order, then its own in it.
+This module does not use Spark. The jobs are built in `ingest.py`. A staged file holds the rows of one piece of one
+source, sorted, with `_order`, the row's number among all. It consists of the number of the source in sorted order, and
+of the row in the source.
 """
 
 from __future__ import annotations
@@ -41,24 +42,24 @@ __all__ = [
 MINUTE_US = 60_000_000
 #: Rows a task holds before it stages them.
 _STAGED_ROWS = 100_000
-#: Row groups of staged files are small: a part reads only those that overlap its minutes.
+#: Row groups of staged files are small, since a part reads only those groups that overlap its minutes.
 _STAGED_GROUP = 32_768
 #: Bits of `_order` and `seq` below the number of the source: 2^40 rows per source, 2^23 sources.
 _ROW_BITS = 40
-#: Lines whose beginnings are kept for the quarantine; a reader that pairs lines reports some of them late.
+#: Lines whose beginnings are kept for the quarantine. A reader that pairs lines reports some of them late.
 _KEPT_LINES = 5_000
 _TEXT_LENGTH = 200
 #: Characters of a reason that a sentence repeats.
 _REASON_LENGTH = 300
-#: Values within reasons: quoted texts and numbers.
+#: Values within reasons, which are quoted texts and numbers.
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _DIGITS = re.compile(r"\d+")
-#: Clauses about what a user of `ingest` can do, by the reason that a row is refused.
+#: Hints for a user of `ingest`, by the reason for which a row is refused.
 _HINTS = {
     "cluster is missing": "; give ingest the name of one",
     "an `owned` row names no broker": "; tell the reader whose log it is",
 }
-#: How much earlier than the lines before it a line may well be, µs: web servers write a request when it ends.
+#: Time by which a line may be earlier than the lines before it, µs, since web servers write a request when it ends.
 _LATE_US = 10_000_000
 #: Examples of unreadable records that a message may show.
 _EXAMPLES = 3
@@ -71,7 +72,7 @@ class SourceJob:
     path: str
     #: number of the source among all sources, sorted
     number: int
-    #: the reader, pickled: its class may come from a plug-in file that a worker must load first
+    #: the reader, pickled, since its class may come from a plug-in file that a worker must load first
     reader: bytes
     cluster: str | None
     #: folder for staged files
@@ -94,13 +95,13 @@ class SourceReport:
 
     path: str
     lines: int = 0
-    #: lines that rows and quarantined records were made of; the reader passed over the others
+    #: lines that became rows and quarantined records, without skipped lines
     used_lines: int = 0
     #: lines that name columns, which are neither made of nor passed over
     header_lines: int = 0
     #: rows by table
     rows: Counter[str] = field(default_factory=Counter)
-    #: quarantined records by kind of reason: the reason, values in it left out
+    #: quarantined records by kind of reason, which is the reason without its values
     reasons: Counter[str] = field(default_factory=Counter)
     #: by kind of reason the first reason itself, as sentences repeat it
     wordings: dict[str, str] = field(default_factory=dict)
@@ -135,13 +136,13 @@ class SourceReport:
 
     @property
     def skipped(self) -> int:
-        """How many lines nothing was made of; a reader that makes several records of a line skips none."""
+        """The number of skipped lines, which is 0 for a reader that makes several records of a line."""
         return max(self.lines - self.used_lines - self.header_lines, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class PartJob:
-    """One part of a table to write: rows of a cluster, or of all if it is empty, in [from_us, until_us)."""
+    """One part of a table to write, with a cluster's rows, or all rows if it is empty, in [from_us, until_us)."""
 
     table: str
     cluster: str
@@ -150,16 +151,16 @@ class PartJob:
     staged: tuple[str, ...]
     #: rows to leave out
     refuted: tuple[Refuted, ...]
-    #: path of the part without suffix; further files of it get a number
+    #: path of the part without suffix. Further files of it get a number
     target: str
 
 
 class _StageError(InputError):
-    """What was read cannot be staged: no fault of the source or its reader."""
+    """An error in staging rows, which is not a fault of the source or its reader."""
 
 
 def read_source(job: SourceJob) -> SourceReport:
-    """Run the reader over one source and stage what it yields."""
+    """Run the reader over one source and stage its rows."""
     reader: LogReader = pickle.loads(job.reader)
     stage = _Stage(job)
     lines = _Lines(
@@ -207,7 +208,7 @@ def write_part(job: PartJob) -> tuple[int, int]:
         system, inner = locate(path)
         # Without partitioning: Arrow would take a folder `x=y` above the output for a column.
         pieces.append(pq.read_table(inner, filesystem=system, filters=is_inside, partitioning=None))
-    # Sources that bring no `seq` of their own got `_order` for it; it also decides between rows with one `seq`.
+    # Sources without a `seq` of their own got `_order` for it. It also orders rows with the same `seq`.
     order = ("ts", "seq", "_order") if job.table == "lookups" else ("ts", "_order")
     staged = pa.concat_tables(pieces)
     wrong = [pc.coalesce(_match_refuted(refuted, job), pa.scalar(False)) for refuted in job.refuted]
@@ -223,9 +224,9 @@ def write_part(job: PartJob) -> tuple[int, int]:
 
 
 def _match_refuted(refuted: Refuted, job: PartJob) -> pc.Expression:
-    """Return what tells whether a row of a part is refuted; null where a column that tells is."""
+    """Build an expression that is true for the refuted rows of a part, and null where one of its columns is."""
     schema = CANONICAL[job.table]
-    # Within the part's own bounds, which are times: a reader may name any numbers.
+    # The bounds are within those of the part, which are times, while a reader may give any numbers.
     bounds = max(refuted.from_us, job.from_us), min(refuted.until_us, job.until_us)
     first, last = (pa.scalar(ts, schema.field("ts").type) for ts in bounds)
     values = (pc.field(name) == pa.scalar(value, schema.field(name).type) for name, value in refuted.values.items())
@@ -233,7 +234,7 @@ def _match_refuted(refuted: Refuted, job: PartJob) -> pc.Expression:
 
 
 def stitch_quarantine(staged: Sequence[str], target: str) -> None:
-    """Join staged quarantine files into one; an empty quarantine is a table without rows."""
+    """Join staged quarantine files into one. An empty quarantine is a table without rows."""
     with create_file(target) as sink, pq.ParquetWriter(sink, QUARANTINE, compression="zstd") as writer:
         for piece in staged:
             source, inner = locate(piece)
@@ -258,12 +259,12 @@ class _Lines:
         return self.number, line
 
     def pass_over_rest(self) -> None:
-        """Count what a reader has left, which may be every line: it may stop early, or open the source itself."""
+        """Count the lines that a reader has not read. It may stop early, or open the source itself."""
         for number, _ in self._source:
             self.number = number
 
     def text(self, line: int) -> str | None:
-        """Return the beginning of a line that was read not long ago."""
+        """Look up the beginning of a recently read line."""
         index = bisect_left(self._latest, line, key=lambda entry: entry[0])
         found = index < len(self._latest) and self._latest[index][0] == line
         return self._latest[index][1] if found else None
@@ -288,7 +289,7 @@ class _Stage:
         is_turned = entry.line < self._last_line
         self._last_line = entry.line
         if isinstance(entry, Refuted):
-            # It is the reader's mistake if it names what no row of the table can have.
+            # A value that no row of the table can have is a mistake of the reader.
             for name, value in entry.values.items():
                 pa.scalar(value, CANONICAL[entry.table].field(name).type)
             self.report.refuted.append(entry)

@@ -1,6 +1,6 @@
-"""Run jobs: one task per item, answers in the order of the items, a user's mistake in a task as a value.
+"""Run jobs with one task per item, and return answers in the order of the items, a user's mistake as a value.
 
-Spark's workers run them, or this process, one after the other or several at a time in forks of it: tasks and answers
+Spark's workers run them, or this process, one after the other or several at a time in forks of it. Tasks and answers
 are the same.
 
 An exception that leaves a task reaches the driver as a Java stack trace, after Spark has tried the task again. A user's
@@ -50,7 +50,7 @@ _Answer = TypeVar("_Answer")
 _Item = TypeVar("_Item")
 _Shared = TypeVar("_Shared")
 
-#: Called with how far a job is: tasks done, tasks in all, and rows that all of them read together, 0 if not known.
+#: Called with the progress of a job, which is tasks done, tasks in all, and rows that all of them read, 0 if not known.
 Watch = Callable[[int, int, int], None]
 
 #: Jobs of Spark that run at the same time, and most tasks of a job, each of which is sent the items of all.
@@ -59,7 +59,7 @@ _JOBS, _TASKS = 8, 256
 _MESSAGE_BYTES = 120 * 1024 * 1024
 #: Distributions whose versions decide how figures come out.
 _SAME = ("networkx", "numpy", "pyarrow")
-#: Options of GNU's `mallopt`: from which size on freed memory is given back, -1 for never, and most mappings it makes.
+#: Options of GNU's `mallopt`, the size from which freed memory is returned, -1 for never, and the maximum of mappings.
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
@@ -72,24 +72,25 @@ class Failed:
     message: str
 
     def error(self) -> PulsarLookupError:
-        """Return the mistake as it was raised in the task."""
+        """Restore the mistake as it was raised in the task."""
         return self.kind(self.message)
 
 
 @dataclass(frozen=True)
 class InProcess:
-    """Stands where a Spark session stands: tasks run without Java, in this process or in forks of it."""
+    """A replacement for a Spark session that runs tasks without Java, in this process or in forks of it."""
 
-    #: how many tasks run at a time; with more than one each runs in a fork, which a program with threads may not want
+    #: number of tasks that run at a time. With more than one, each runs in a fork, which may not suit a program with
+    #: threads
     cores: int = 1
 
 
-#: What runs tasks.
+#: A Spark session, or this process.
 Workers: TypeAlias = "SparkSession | InProcess"
 
 
 def parallelism(workers: Workers) -> int:
-    """Return how many tasks run at a time."""
+    """Count the tasks that run at a time."""
     if isinstance(workers, InProcess):
         return workers.cores
     from pyspark.sql import functions as F  # noqa: PLC0415  a run without Spark does not load it
@@ -99,12 +100,12 @@ def parallelism(workers: Workers) -> int:
 
 
 def is_remote(workers: Workers) -> bool:
-    """Return whether a session is one of Spark Connect, whose module need not be installed."""
+    """Check whether a session is one of Spark Connect, whose module need not be installed."""
     return type(workers).__module__.startswith("pyspark.sql.connect")
 
 
 def usable_cores() -> int:
-    """Return how many tasks of `InProcess` may run at a time; one where forks are never safe."""
+    """Count the tasks of `InProcess` that may run at a time, which is 1 where forks are never safe."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
@@ -119,10 +120,10 @@ def watched_by(watch: Watch) -> Iterator[None]:
 
 
 def attempt(work: Callable[[], _Answer], *, pauses_collector: bool = True) -> _Answer | Failed:
-    """Run a task; return a user's mistake as a value.
+    """Run a task, and return a user's mistake as a value.
 
     Args:
-        pauses_collector: switch Python's cycle collector off meanwhile; for tasks that create no cycles.
+        pauses_collector: whether Python's cycle collector is off meanwhile, for tasks that create no cycles.
     """
     # A replay makes many small objects and no cycles, and looking for these took a tenth of the time.
     if pauses_collector:
@@ -144,15 +145,15 @@ def run_tasks(
     rows: int = 0,
     pauses_collector: bool = True,
 ) -> list[_Answer]:
-    """Run one task per item and return the answers in the order of the items.
+    """Run one task per item, and return the answers in the order of the items.
 
     Args:
-        shared: second argument of every task; sent to every worker once, however many tasks it runs.
-        rows: how many rows all tasks read together, for `watched_by`; 0 if that is not known.
+        shared: second argument of every task, sent to every worker once, however many tasks it runs.
+        rows: number of rows that all tasks read together, for `watched_by`, 0 if it is not known.
         pauses_collector: as for `attempt`.
 
     Raises:
-        PulsarLookupError: the mistake of the first task, in that order, that returned one.
+        PulsarLookupError: the mistake of the first task, in the order of the items, that returned one.
     """
     if not items:
         return []
@@ -170,7 +171,7 @@ def run_tasks(
         answers: list[_Answer | Failed] = []
         for call in calls:
             answers.append(call())
-            # Nothing runs beside it, so nothing is lost by not trying the others.
+            # No other call runs at the same time, so no result is lost if the others are skipped.
             if isinstance(answers[-1], Failed):
                 break
             report(len(answers))
@@ -186,7 +187,7 @@ def run_tasks(
 
 @cache
 def _versions_here() -> Sequence[tuple[str, str | None]]:
-    """Return the versions of the distributions by which figures come out as they do: some libraries, and plug-ins."""
+    """List the versions of the libraries and plug-ins on which results depend."""
     plugins = {point.dist.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.dist is not None}
     return [(name, _version(name)) for name in (*_SAME, *sorted(plugins))]
 
@@ -220,9 +221,9 @@ def _in_jobs(
     *,
     more_bytes: int,
 ) -> list[Any]:
-    """Run tasks in several jobs of Spark at a time, since sessions of every kind say when a job is done, and no more.
+    """Run tasks in several jobs of Spark at a time, since all sessions report only the end of a whole job.
 
-    Spark gives the tasks of a job to free workers before those of jobs that began later: no worker waits for a job.
+    Spark gives the tasks of a job to free workers before those of later jobs, so no worker waits for a job.
     """
     from pyspark import inheritable_thread_target  # noqa: PLC0415  a run without Spark does not load it
 
@@ -261,15 +262,16 @@ def _in_jobs(
 def _in_forks(
     calls: Sequence[Callable[[], _Answer | Failed]], cores: int, report: Callable[[int], None]
 ) -> list[_Answer | Failed]:
-    """Run calls in so many forks of this process, each one after the other; return answers up to the first mistake.
+    """Run calls in forks of this process, each one after the other, and return answers up to the first mistake.
 
-    A fork needs no pickle of the calls, and ends by itself once it has answered, if this process was killed meanwhile.
+    A fork needs no pickle of the calls. If this process was killed meanwhile, a fork ends by itself after its answer.
     """
     answers: dict[int, _Answer | Failed] = {}
     forks: list[_Fork] = []
     # Calls behind a mistake are not needed.
     begun, needed = 0, len(calls)
-    # Arrow loads pandas, if there is one, before it makes its first value: here, since every fork would else.
+    # Arrow loads pandas, if it is installed, before it makes its first value. This is done here, since otherwise every
+    # fork would do it.
     pa.scalar(0)
     try:
         forks.extend(_Fork(calls) for _ in range(min(cores, len(calls))))
@@ -294,9 +296,10 @@ def _in_forks(
 
 
 class _Fork:
-    """A fork of this process that runs calls, each when it is sent its number.
+    """A fork of this process that runs calls, each when it receives its number.
 
-    One fork for each call would be simpler, and slower: each copies the pages anew that it or this process writes to.
+    One fork for each call would be simpler but slower, since each fork copies the pages that it or this process writes
+    to.
     """
 
     def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
@@ -306,7 +309,7 @@ class _Fork:
         self.running: int | None = None
         self._process = context.Process(target=_answer_calls, args=(other_end, self.pipe, calls))
         with warnings.catch_warnings():
-            # Python 3.12 warns of threads, which those of Arrow and numpy are; both prepare theirs for forks.
+            # Python 3.12 warns of threads, such as those of Arrow and numpy. Both prepare theirs for forks.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._process.start()
         # Held by the fork alone, so that its end can be read from the pipe.
@@ -320,11 +323,11 @@ class _Fork:
             self.pipe.send(number)
 
     def answer(self) -> tuple[int, Any]:
-        """Return the number of the call that ran, and its answer.
+        """Receive the number of the call that ran, and its answer.
 
         Raises:
             PulsarLookupError: if the fork ended before it answered.
-            Exception: what the call raised.
+            Exception: raised by the call.
         """
         assert self.running is not None
         number, self.running = self.running, None
@@ -348,16 +351,16 @@ class _Fork:
 
 
 def _answer_calls(pipe: Connection, callers_end: Connection, calls: Sequence[Callable[[], object]]) -> None:
-    """Send what calls return, or the errors that they raise, by their numbers; runs in a fork."""
+    """Send the results of calls, or the errors that they raise, by their numbers. It runs in a fork."""
     # Held by the process that forked alone, so that its end can be read from the pipe.
     callers_end.close()
-    # Memory that is freed stays for the next arrays: a virtual machine takes its time to hand out new pages.
+    # Freed memory is kept for the next arrays, since a virtual machine provides new pages slowly.
     pa.set_memory_pool(pa.system_memory_pool())
     with suppress(OSError, AttributeError):  # another C library than GNU's
         library = ctypes.CDLL(None)
         library.mallopt(_M_TRIM_THRESHOLD, -1)
         library.mallopt(_M_MMAP_MAX, 0)
-    # Ctrl-C goes to everything in front of the terminal; the process that forked ends its forks.
+    # Ctrl-C reaches all processes in the foreground of the terminal, and the process that forked ends its forks.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # A line that moves on a terminal belongs to a thread, which a fork does not have, and may have kept its lock.
@@ -374,7 +377,7 @@ def _answer_calls(pipe: Connection, callers_end: Connection, calls: Sequence[Cal
 
 
 def successes(answers: Sequence[_Answer | Failed]) -> list[_Answer]:
-    """Return what tasks answered, or raise the first mistake among them."""
+    """Collect the answers of tasks, or raise the first mistake among them."""
     for answer in answers:
         if isinstance(answer, Failed):
             raise answer.error()

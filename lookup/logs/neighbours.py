@@ -1,4 +1,4 @@
-"""Read the tables beside a table LOOKUPS: which load manager its brokers run, and how much they carry."""
+"""Read the tables beside a table LOOKUPS, for the load manager of its brokers, and their traffic."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _ROWS = 1_000
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The tables beside LOOKUPS, and what they say of a cluster."""
+    """The tables beside LOOKUPS, and their facts about a cluster."""
 
     #: paths by name
     tables: Mapping[str, str] = field(default_factory=dict)
-    #: ids of brokers by cluster; "" if BROKERS names none
+    #: ids of brokers by cluster, "" if BROKERS does not name clusters
     brokers: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    #: class of the load manager, and release, of most brokers; None if no record has both
+    #: class of the load manager, and release, of most brokers, None if no record has both
     software: tuple[str, str] | None = None
-    #: bytes per second that a broker carries on average, in and out together; 0 without LOADS
+    #: mean traffic of a broker in bytes per second, in and out together, 0 without LOADS
     carried: float = 0.0
 
 
 def neighbours_of(log: str) -> Neighbours:
-    """Read the tables beside a folder `lookups` on a disk; anything else has none."""
+    """Read the tables beside a folder `lookups` on a disk. Any other path does not have any."""
     folder = Path(log)
     if folder.name != "lookups" or not folder.is_dir():
         return Neighbours()
@@ -59,7 +59,7 @@ def neighbours_of(log: str) -> Neighbours:
 
 
 def _rows(tables: Mapping[str, str], name: TableName) -> Iterator[dict[str, Any]]:
-    # A table that cannot be read is refused by whoever needs its rows.
+    # The code that needs the rows of an unreadable table refuses it.
     with suppress(InputError):
         for file in list_log(tables[name], name) if name in tables else ():
             with open_parquet(file.path) as parquet:

@@ -1,12 +1,12 @@
-"""Write output that appears whole or not at all: into a hidden folder first, which then takes the output's place.
+"""Write output that appears whole or not at all, into a hidden folder, which then replaces the output.
 
-Works on every file system Arrow knows. On a local one the earlier output goes aside before the new one gets its name,
-and is removed last. A kill in between leaves both, whole, and the next run says so. An object store has no folders: to
-move one is to copy all that is in it. Output goes to its place there, and an object says meanwhile that it is
-unfinished. Every file of the program that is not a single report goes through here, so that all commands refuse an
-output in the same words.
+This works on every file system that Arrow supports. On a local one the earlier output is moved away before the new one
+gets its name, and is removed last. A kill in between leaves both, whole, and the next run reports it. An object store
+does not have folders, so moving one would copy all its objects. Output goes directly to its place there, and an object
+marks it as unfinished meanwhile. Every file of the program that is not a single report is written here, so that all
+commands refuse an output with the same message.
 
-    .NAME.xxxxxxxx    being written, or whole and about to become NAME; the next run on this output removes it
+    .NAME.xxxxxxxx    being written, or whole and about to become NAME. The next run on this output removes it
     .NAME.old         the earlier output, to be removed once NAME is the new one
 """
 
@@ -42,7 +42,7 @@ Relation = Literal["is", "lies in", "holds"]
 _ARROW_PREFIX = re.compile(r".*\. Detail: (?:\[errno \d+\] )?", re.DOTALL)
 #: Folders in folders of an output, at most.
 _DEEPEST = 6
-#: File of a hidden folder until it is finished: a later run removes it with the folder.
+#: File of a hidden folder until it is finished. A later run removes it with the folder.
 _MARK = ".writing"
 #: Advice at the end of a refusal.
 _RIGHT = "name a folder that does not exist or is empty"
@@ -50,7 +50,7 @@ _RIGHT = "name a folder that does not exist or is empty"
 
 @dataclass(frozen=True)
 class Draft:
-    """A folder that becomes the output: a hidden one, or in an object store the output itself."""
+    """A folder that becomes the output. It is a hidden folder, or in an object store the output itself."""
 
     #: path or URI, in the manner of the output's
     path: str
@@ -65,19 +65,19 @@ class Draft:
 
 @contextmanager
 def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
-    """Yield a hidden folder, which takes the place of `output` if the body succeeds; else it is removed.
+    """Yield a hidden folder, which replaces `output` if the body succeeds, and is removed otherwise.
 
-    Of two runs that write one output at a time the later one goes on, and the earlier one fails at its end.
+    Of two runs that write one output at the same time the later one continues, and the earlier one fails at its end.
 
-    In an object store earlier results go at once, and what the body writes into the output is removed if it fails.
+    In an object store earlier results are removed at once, and files that the body writes are removed if it fails.
 
     Args:
         output: path or URI.
-        names: everything a run may leave in the output; with `force` only these are replaced, other files stay.
+        names: all files that a run may leave in the output. With `force` only these are replaced, other files stay.
 
     Raises:
-        InputError: if the output can be no folder, or is not empty without `force`, with nothing touched; or if a later
-            run writes it.
+        InputError: if the output cannot be a folder, or is not empty without `force`, and then nothing has changed.
+            Also if a later run writes it.
     """
     system, target = _locate_output(output)
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
@@ -143,7 +143,7 @@ def _replace(path: Path, new: Path, old: Path, names: Sequence[str]) -> None:
 
 
 def _remove_earlier(old: Path, path: Path, names: Sequence[str]) -> None:
-    """Remove the earlier output; its files that are no run's, by their names, go into the new one."""
+    """Remove the earlier output. Files whose names no run uses are moved into the new one."""
     for other in old.iterdir():
         if other.name not in names and not (path / other.name).exists():
             other.rename(path / other.name)
@@ -151,9 +151,9 @@ def _remove_earlier(old: Path, path: Path, names: Sequence[str]) -> None:
 
 
 def _move_into(system: arrow_fs.FileSystem, folder: str, target: str, names: Sequence[str]) -> None:
-    """Move what is in a folder into an output, one after the other; what says that a run is complete goes first."""
+    """Move the content of a folder into an output one by one, after removing the mark of a complete run."""
     system.create_dir(target, recursive=True)
-    # A table that this run did not make goes as well: beside the others it would be read as part of this run.
+    # A table that this run did not make is removed as well, since it would otherwise be read as part of this run.
     for name in dict.fromkeys(("manifest.json", *names)):
         _remove(system, f"{target}/{name}")
     moved = sorted(
@@ -174,9 +174,9 @@ def keeps(output: str) -> Iterator[None]:
 
 @contextmanager
 def _unfinished_marker(system: arrow_fs.FileSystem, output: str, names: Sequence[str]) -> Iterator[None]:
-    """Keep an object in an output that says it is unfinished; remove what the body wrote if it fails."""
+    """Keep an object in an output that marks it as unfinished, and remove the body's files if it fails."""
     target = _locate_output(output)[1]
-    # The manifest says that a run is complete, so it is the first to go.
+    # The manifest marks a complete run, so it is removed first.
     replaced = dict.fromkeys(("manifest.json", *names))
     with named_refusals(output):
         _put(system, f"{target}/{UNFINISHED}", b"being written, or left by a process that was killed\n")
@@ -197,7 +197,7 @@ def _unfinished_marker(system: arrow_fs.FileSystem, output: str, names: Sequence
 def require_free(output: str, *, force: bool) -> None:
     """Refuse an output that cannot become a folder, cannot be written, or is not empty without `force`.
 
-    On a local disk a hidden folder is made and removed: no other test knows every limit and every right.
+    On a local disk a hidden folder is made and removed, since no other test covers every limit and every right.
 
     Raises:
         InputError: in one sentence.
@@ -223,10 +223,10 @@ def require_free(output: str, *, force: bool) -> None:
 
 @contextmanager
 def named_refusals(output: str, key: str | None = None) -> Iterator[None]:
-    """Turn what the system refuses into a sentence that names the output; users know no hidden folder.
+    """Convert errors of the system to a sentence that names the output, since users do not know the hidden folder.
 
     Args:
-        key: the setting that names it; None: it is an argument.
+        key: the setting that names it, None if it is an argument.
     """
     try:
         yield
@@ -238,7 +238,7 @@ def named_refusals(output: str, key: str | None = None) -> Iterator[None]:
 
 
 def write_beside(output: str, name: str, content: bytes) -> None:
-    """Write one more file into an output, which is made if there is none; it appears whole."""
+    """Write one more file into an output, which is made if it does not exist. The file appears whole."""
     system, folder = _locate_output(output)
     if not has_folders(system):
         _put(system, f"{folder}/{name}", content)
@@ -256,7 +256,7 @@ def write_beside(output: str, name: str, content: bytes) -> None:
 
 
 def keep_on_disk(path: Path) -> None:
-    """Wait until the disk has a file: moved after that, it is there whole or not at all after a power cut too."""
+    """Wait until the disk has a file. If it is moved afterwards, a power cut leaves it whole or absent."""
     with path.open("rb") as written:
         os.fsync(written.fileno())
 
@@ -269,7 +269,7 @@ def create_file(path: str) -> Iterator[Any]:
         path: path or URI. A body that fails leaves part of the file, so it belongs into a draft.
 
     Raises:
-        OSError: naming the folder in which the draft is, if the file cannot be written: the disk may be full.
+        OSError: with the folder of the draft, if the file cannot be written, for example because the disk is full.
     """
     system, inner = locate(path)
     try:
@@ -292,7 +292,7 @@ def _locate_output(output: str) -> tuple[arrow_fs.FileSystem, str]:
 
 
 def _nearest_folder(output: str, target: str) -> str:
-    """Return the output or the folder above it that exists, and refuse everything but a folder there."""
+    """Find the output or the nearest folder above it that exists, and refuse everything but a folder there."""
     path = Path(target)
     with named_refusals(output):
         # A link to nothing does not "exist", yet no folder can take its place.
@@ -309,9 +309,9 @@ def _nearest_folder(output: str, target: str) -> str:
 
 
 def _make_hidden_folder(output: str, system: arrow_fs.FileSystem, target: str) -> tuple[str, str]:
-    """Make a hidden folder beside an output or in it, without those of killed runs; return its path and its URI."""
-    # An output that exists may be a volume mounted there: what lies beside it is then another disk, from which nothing
-    # can be moved, and often one without the right to write.
+    """Make a hidden folder beside an output or in it, remove those of killed runs, and return its path and URI."""
+    # An existing output may be a mounted volume. Then its parent folder is on another disk, from which no file can be
+    # moved, and often without the right to write.
     given = output.rstrip("/") if "://" in output else target
     parent, _, name = target.rpartition("/")
     hidden = f".{name}.{uuid4().hex[:8]}"
@@ -329,20 +329,20 @@ def _make_hidden_folder(output: str, system: arrow_fs.FileSystem, target: str) -
 
 
 def relation(path: str, other: str) -> Relation | None:
-    """Compare the places of two paths or URIs, since a run must not replace what it reads; links are followed.
+    """Compare the places of two paths or URIs, since a run must not replace its own input. Links are followed.
 
     Returns:
         "is" for the same place, "lies in" if `path` is below `other`, "holds" for the reverse, None if neither.
 
     Raises:
-        InputError: if Arrow does not know the scheme of a URI.
+        InputError: if Arrow does not support the scheme of a URI.
     """
     (system, here), (other_system, there) = _real_place(path), _real_place(other)
     if not system.equals(other_system):
         return None
     if here == there:
         return "is"
-    # Compared with a slash behind, because `ab` begins with `a` and does not lie in it; the root ends with one already.
+    # The comparison adds a slash, because `ab` begins with `a` and is not in it. The root already ends with a slash.
     if here.startswith(there.rstrip("/") + "/"):
         return "lies in"
     return "holds" if there.startswith(here.rstrip("/") + "/") else None
@@ -350,7 +350,7 @@ def relation(path: str, other: str) -> Relation | None:
 
 def _real_place(path: str) -> tuple[arrow_fs.FileSystem, str]:
     system, inner = locate(path)
-    # Only local paths have links and `..`; in a bucket both would be ordinary names.
+    # Only local paths have links and `..`. In a bucket both would be ordinary names.
     return system, os.path.realpath(inner) if isinstance(system, arrow_fs.LocalFileSystem) else inner.rstrip("/")
 
 
@@ -361,13 +361,13 @@ def _put(system: arrow_fs.FileSystem, path: str, content: bytes) -> None:
 
 def remove_folder(system: arrow_fs.FileSystem, path: str) -> None:
     """Remove a folder and everything in it, or raise OSError if that is refused."""
-    # A store over a disk's folders has them as objects of their own, each of which goes when it is empty: a level of
-    # folders each time, where others remove all at once.
+    # A store on top of a disk has folders as objects of their own, each of which is removed when it is empty. So each
+    # pass removes one level of folders, while other stores remove all at once.
     for left in range(_DEEPEST, -1, -1):
         try:
             system.delete_dir(path)
         except FileNotFoundError:
-            # What is nothing but a part of names went with the last of them.
+            # Folders that are only parts of names disappeared with the last of their objects.
             if has_folders(system):
                 raise
             return

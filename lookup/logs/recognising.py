@@ -1,6 +1,6 @@
-"""Recognise what a log is by its first lines, and write the mapping with which `ingest` reads it.
+"""Recognise the kind of a log by its first lines, and write the mapping with which `ingest` reads it.
 
-Whatever is proposed was tried: the reader has read the first lines with that mapping before it is returned.
+Every proposed mapping was tried. The reader has read the first lines with it before it is returned.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = ["Recognised", "recognise"]
 
 #: Lines that are looked at. Lookups may be rare among the lines of a broker's log.
 _HEAD = 20_000
-#: Files that are looked at: the first ones may be logs of something else, and no single one may name every broker.
+#: Number of files that are read. The first may be logs of another kind, and no single one may name every broker.
 _FILES = 10
-#: Files whose first lines must be of the same kind, and lines of those behind the first ten.
+#: Number of files whose first lines must be of the same kind, and of lines of the files after the first ten.
 _ALIKE, _FEW = 50, 500
-#: Readers of Pulsar's own logs, and what these are.
+#: Readers of Pulsar's own logs, and the names of these logs.
 _PULSAR = {
     "jetty-access": "an access log of Pulsar's web server",
     "pulsar-broker": "a log of a Pulsar broker",
@@ -54,7 +54,7 @@ use = "shipped:access-log"
 # [properties]
 # zone = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "outside" }
 """
-#: Further logs by the mapping that ships for them; of some only a few lines are lookups.
+#: Further logs by their shipped mapping. In some of them only a few lines are lookups.
 _SHIPPED = {
     "haproxy": "a log of HAProxy in its form for HTTP",
     "envoy": "an access log of Envoy in its default form",
@@ -63,16 +63,17 @@ _SHIPPED = {
 }
 #: A line of a broker's log in JSON: with every topic in its context it would pass for a table of lookups.
 _BROKER_JSON = re.compile(r'"loggerName"\s*:\s*"(?:org\.apache\.pulsar|o\.a\.p)\.')
-#: The logger in a line of a text log of Pulsar's: with a topic in each line it would pass for a table as well.
+#: The logger in a line of a text log of Pulsar. With a topic in each line it would look like a table as well.
 _PULSAR_TEXT = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\W+(?:org\.apache\.pulsar|o\.a\.p)\.")
 _BROKER_TEXT = re.compile(_PULSAR_TEXT.pattern + r"(?:broker|b)\.")
-#: The two addresses of a broker in the answer that brokers up to 4.2 log: that of clients, and the one with its id.
+#: The two addresses of a broker in the answer that brokers up to 4.2 log, the clients' address and the address with its
+#: id.
 _ADDRESSES = re.compile(r"brokerUrl=(pulsar://[^,}\s]+), .*?httpUrl=https?://([^,}\s]+)")
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """What a log is, how it is read, and what its first lines hold."""
+    """The kind of a log, its mapping, and the content of its first lines."""
 
     #: in a few words, for people
     what: str
@@ -82,11 +83,11 @@ class Recognised:
     labels: Mapping[str, Sequence[str]]
     #: ids of the brokers that answered or were asked
     brokers: Sequence[str]
-    #: whether it says who owned which bundle
+    #: whether it has owners of bundles
     has_ownership: bool = False
-    #: what the first lines do not decide, and how the mapping decides it
+    #: a question that the first lines do not decide, and the decision of the mapping
     doubt: str = ""
-    #: what else should be known
+    #: further notes
     notes: Sequence[str] = ()
     #: values of the first lookup by column, as it is read
     first: Mapping[str, Any] = field(default_factory=dict)
@@ -145,7 +146,7 @@ class _Trial:
                 self.labels.setdefault(key, Counter())[label] += 1
 
     def add(self, other: _Trial) -> None:
-        """Add what another file holds."""
+        """Add the counts of another file."""
         self.lookups += other.lookups
         self.others += other.others
         self.reasons += other.reasons
@@ -160,11 +161,11 @@ class _Trial:
 
     @property
     def is_readable(self) -> bool:
-        """If nearly all records can be read; there may be none."""
+        """Whether nearly all records can be read. There may be none."""
         return self.reasons.total() <= MAX_QUARANTINE_RATIO * self.records
 
     def describe(self, doubt: str, notes: Sequence[str] = ()) -> Recognised:
-        """Return what the log is; a doubt that the lines have decided is no comment of the mapping any more."""
+        """Describe the log. A doubt that the lines have decided is no longer a comment of the mapping."""
         notes = [*filter(None, [self.proposal.note]), *notes]
         labels = {key: [label for label, _ in counts.most_common()] for key, counts in self.labels.items()}
         mapping = self.proposal.mapping
@@ -183,8 +184,8 @@ def recognise(source: str, registry: Registry) -> Recognised:
         registry: of all plug-ins, whose readers are tried last.
 
     Raises:
-        InputError: in one sentence: about the first file, if no file is in a form that is known and has lookups; about
-            the first that is of another kind, if they are not all of one.
+        InputError: in one sentence. It is about the first file, if no file has a known form and lookups, or about the
+            first file of another kind, if the kinds differ.
     """
     paths = list_files([source])
     if paths[0].endswith(".parquet"):
@@ -196,7 +197,7 @@ def recognise(source: str, registry: Registry) -> Recognised:
         except InputError as error:
             passed_over.append(error)
             continue
-        # What one file lacks, such as a broker that it does not name, others may have.
+        # Others may have the facts that one file lacks, such as the name of a broker.
         for place, other in enumerate(paths[:_ALIKE]):
             if other != path:
                 trials = _read_alike(trials, path, other, _HEAD if place < _FILES else _FEW, registry)
@@ -218,7 +219,7 @@ def _head(path: str, lines: int = _HEAD) -> _Head:
 
 
 def _best_trials(path: str, head: _Head, registry: Registry) -> list[_Trial]:
-    """Return what reads a file: of the readers that a line may be for, the one that finds most lookups.
+    """List the best trial of a file, among the readers that suit a line, by the number of lookups.
 
     There are two if a date may be read in two ways.
     """
@@ -249,7 +250,8 @@ def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registr
     what = trials[0].proposal.what
     remedy = f"is of another kind than {first}, {what}; name the files of one kind, and make a mapping for each kind"
     if not able:
-        # The first one says more than the commonest: below a header that lacks a column every line is wrong.
+        # The first reason is more useful than the most frequent, since below a header that lacks a column every line is
+        # wrong.
         reason, count = next(iter(parts[0].reasons)), parts[0].reasons.total()
         raise InputError(f"{path}: {remedy}; of its first {len(head.raw):,} lines {count:,} cannot be read: {reason}")
     if not any(part.records for part in parts):
@@ -282,7 +284,7 @@ def _candidates(path: str, head: _Head, registry: Registry) -> Iterator[list[Pro
             yield [canonical]
     # The day of a layout with a clock only, unless the file's name has one.
     day = "" if "://" in path else datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).date()
-    # One log has lines for several of them: a broker writes its lookups between those of its web server.
+    # One log has lines for several of them, since a broker writes its lookups between lines of its web server.
     pulsar = []
     for use, what in _PULSAR.items():
         mapping = f'use = "{use}"\n{_OWNER if use in ("jetty-access", "pulsar-broker") else ""}'
@@ -339,7 +341,7 @@ def _read(trial: _Trial, head: _Head, path: str, registry: Registry) -> bool:
 def _why_none(tried: Sequence[_Trial], head: _Head) -> str:
     texts = [line for _, line in head.raw if line.strip()]
     lines, with_lookups = len(texts), head.with_lookups
-    # A change of owner whose broker only the file's name can tell is one as well.
+    # A change of owner counts as well if only the file's name can give its broker.
     owned = "an `owned` row names no broker"
     others = [trial for trial in tried if not trial.lookups and (trial.others or trial.reasons[owned])]
     other = next((trial.proposal.what for trial in others), None)

@@ -1,6 +1,6 @@
-"""Read batches of LOOKUPS column by column, with the defaults of `columns.py`, and refuse rows that break its rules.
+"""Read batches of LOOKUPS by column, with the defaults of `columns.py`, and refuse rows that break its rules.
 
-The rules are those of `check_row`, for arrays: a replay reads hundreds of millions of rows, and a call for each would
+The rules are those of `check_row`, for arrays. A replay reads hundreds of millions of rows, and a call for each would
 take longer than everything else.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["Checks", "LogBatch", "Quarantined", "flags", "places_by_code", "sequ
 
 Ints = NDArray[np.int64]
 
-#: Stands for the `seq` of a row that has none, before all numbers.
+#: The `seq` of a row without one, before all numbers.
 _UNNUMBERED = np.iinfo(np.int64).min
 
 
@@ -45,7 +45,7 @@ class LogBatch:
         return np.arange(self.rows.num_rows) + self.first_row + 1 if self.lines is None else self.lines
 
     def take(self, rows: NDArray[np.bool_]) -> LogBatch:
-        """Return some of the rows, which keep their numbers."""
+        """Select some of the rows, which keep their numbers."""
         if rows.all():
             return self
         return replace(self, rows=self.rows.filter(pa.array(rows)), lines=self.line_numbers[rows])
@@ -53,7 +53,7 @@ class LogBatch:
     def split_by_code(self, codes: NDArray[np.integer[Any]]) -> Iterator[tuple[int, LogBatch]]:
         """Yield each code that occurs, ascending, with its rows in their order."""
         if not len(codes) or codes.min() == codes.max():
-            # Most batches are of one code: their rows need not be copied.
+            # Most batches have only one code, so their rows need not be copied.
             yield from ((int(code), self) for code in codes[:1])
             return
         lines = self.line_numbers
@@ -61,7 +61,7 @@ class LogBatch:
             yield code, replace(self, rows=self.rows.take(pa.array(places)), lines=lines[places])
 
     def within(self, since_us: int, until_us: int) -> LogBatch:
-        """Return the rows from an instant on and before another, and those that have no time."""
+        """Select the rows from an instant on and before another, and rows without a time."""
         column = self.rows.column("ts")
         times = _micros(column)
         missing = column.is_null().to_numpy(zero_copy_only=False)
@@ -69,7 +69,7 @@ class LogBatch:
 
 
 def places_by_code(codes: NDArray[np.integer[Any]]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Yield each code that occurs, ascending, with its places in their order; there is at least one."""
+    """Yield each code that occurs, ascending, with its places in their order. There is at least one code."""
     order = np.argsort(codes, kind="stable")
     for places in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
         yield int(codes[places[0]]), places
@@ -94,7 +94,7 @@ class Checks:
         self._batch = batch
 
     def refuse(self, wrong: NDArray[np.bool_], reason: Callable[[str | None], str], column: str) -> None:
-        """Quarantine rows; each row is reported once, for the first thing that is wrong with it."""
+        """Quarantine rows. Each row is reported once, for its first mistake."""
         wrong = wrong & self.usable
         if not wrong.any():
             return
@@ -112,7 +112,7 @@ class Checks:
         self.usable &= ~wrong
 
     def timestamps(self) -> Ints:
-        """Return when each row was logged, µs since the epoch, and refuse rows without a usable time."""
+        """Read the time of each row, µs since the epoch, and refuse rows without a usable time."""
         column = self._batch.rows.column("ts")
         values = _micros(column)
         beyond = (values < FIRST_US) | (values > LAST_US)
@@ -122,7 +122,7 @@ class Checks:
         return values
 
     def weights(self) -> Ints:
-        """Return each row's weight in micro-units, that of 1.0 if it has none, and refuse weights out of range."""
+        """Read each row's weight in micro-units, by default that of 1.0, and refuse weights out of range."""
         names = self._batch.rows.schema.names
         if "weight" not in names or self._batch.rows.column("weight").null_count == self._batch.rows.num_rows:
             return np.full(self._batch.rows.num_rows, MICRO, dtype=np.int64)
@@ -139,24 +139,25 @@ class Checks:
 
 
 def _figures(column: pa.Array) -> NDArray[np.float64]:
-    """Return numbers as floats, 1.0 for those that are missing."""
+    """Convert numbers to floats, 1.0 for missing ones."""
     values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).fill_null(1.0).to_numpy(zero_copy_only=False)
     return values
 
 
 def _micros(column: pa.Array) -> Ints:
-    """Return times as µs since the epoch, 0 for those that are missing."""
+    """Convert times to µs since the epoch, 0 for missing ones."""
     if pa.types.is_timestamp(column.type):
-        # Not safe: nanoseconds are cut off, and what overflows lies beyond the calendar, and is refused.
+        # The cast is not safe, since nanoseconds are cut off. Overflowing values are beyond the calendar, and are
+        # refused.
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     values: Ints = column.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
     return values
 
 
 def sequence(batch: LogBatch) -> Ints:
-    """Return each row's number among those of its instant; one below all others if it has none."""
+    """Read each row's number among those of its instant. Rows without one get a number below all others."""
     rows = batch.rows
-    # A row without number comes first at its instant, whatever file it is in; file and row break the tie.
+    # A row without number comes first at its instant, whatever file it is in. File and row break the tie.
     if "seq" not in rows.schema.names or rows.column("seq").null_count == rows.num_rows:
         return np.full(rows.num_rows, _UNNUMBERED)
     try:
@@ -167,7 +168,7 @@ def sequence(batch: LogBatch) -> Ints:
 
 
 def flags(rows: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
-    """Return a column of truth values, false if absent."""
+    """Read a column of truth values, false if absent."""
     if name not in rows.schema.names or rows.column(name).null_count == rows.num_rows:
         return np.zeros(rows.num_rows, dtype=bool)
     values: NDArray[np.bool_] = rows.column(name).fill_null(False).to_numpy(zero_copy_only=False)
@@ -175,7 +176,7 @@ def flags(rows: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
 
 
 def texts_of(column: pa.Array) -> list[str | None]:
-    """Return texts as Python has them; bytes that are no UTF-8 are Latin-1, as in logs that are read as text."""
+    """Convert texts to Python. Bytes that are not UTF-8 are read as Latin-1, as in logs that are read as text."""
     try:
         texts: list[str | None] = column.to_pylist()
     except UnicodeDecodeError:
@@ -185,7 +186,7 @@ def texts_of(column: pa.Array) -> list[str | None]:
 
 
 def text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
-    """Return a column of texts as a dictionary, None if the batch has none; an empty text is none, as in an ingest."""
+    """Read a column of texts as a dictionary, None if it is missing. An empty text is null, as in an ingest."""
     if name not in rows.schema.names:
         return None
     column = rows.column(name)

@@ -1,10 +1,10 @@
 """Arrow schemas of all tables that flow through a replay, and the Parquet layout of the canonical ones.
 
-The canonical tables are derived from `columns.py`. QUARANTINE, DECISIONS, OWNERS, CYCLES, CELLS
-and FLOWS are defined here: they are written and never read back by row.
+The canonical tables are derived from `columns.py`. QUARANTINE, DECISIONS, OWNERS, CYCLES, CELLS and FLOWS are defined
+here, since they are written and never read back by row.
 
-A table is a folder of files, without folders in it and without other files: what a path says is for people, and what
-rows hold is in columns (`docs/decisions/flat-tables.md`).
+A table is a folder of files, without subfolders and without other files. Paths are for people, and all data is in
+columns (`docs/decisions/flat-tables.md`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
     "SERVED_DECISIONS", "VIEWS", "RollingFiles", "schema_of", "write_parquet",
 ]  # fmt: skip
 
-#: Arrow's type of each kind of column; beside the kinds of the canonical tables, numbers and whole numbers by a text.
+#: Arrow's type of each kind of column, for the kinds of the canonical tables, and for numbers and integers by text.
 _TYPES: Mapping[str, pa.DataType] = {
     "time": pa.timestamp("us", tz="UTC"),
     "integer": pa.int64(),
@@ -47,40 +47,41 @@ CANONICAL: Mapping[str, pa.Schema] = {
 
 
 def schema_of(columns: str) -> pa.Schema:
-    """Return the schema of columns like `ts:time cluster`: each with its kind behind a colon, texts without."""
+    """Build the schema of columns like `ts:time cluster`, each with its kind after a colon, texts without."""
     named = (column.partition(":") for column in columns.split())
     return pa.schema([(name, _TYPES[kind or "text"]) for name, _, kind in named])
 
 
-#: Records that could not be used: their source and line, the reason, and the beginning of the record.
+#: Records that could not be used, with their source and line, the reason, and the beginning of the record.
 QUARANTINE = schema_of("table source line:integer reason text")
 
-# A run's tables begin with the columns of the simulation that a row is of: `cluster policy seed`.
+# A run's tables begin with the columns of a row's simulation, `cluster policy seed`.
 
-#: One row per decision; `key` and `weight` are null.
+#: One row per decision, in which `key` and `weight` are null.
 DECISIONS = schema_of("""
     cluster policy seed:integer ts:time bundle key broker propensity:number declined count:integer weight:number
     odds:numbers rejected:counts margin:number ties:integer fingerprint
 """)
 
-#: DECISIONS of the decision server: one row per request and policy that was asked, with all that is needed to decide
-#: again. `key`, `count` and `weight` are a replay's and null here. `carried`: the answer that was sent to a broker that
-#: carries answers out; `asked_ts`: by the clock of the broker that asked; `owners`: state of OWNER_CHANGES that was
-#: decided on, null if the policy does not read owners; `rolls`: number the dice were rolled with, and `dice` the number
-#: in [0, 1) they gave, null if no dice were needed.
+#: DECISIONS of the decision server, with one row per request and policy that was called. The rows have all data that is
+#: needed to decide again. `key`, `count` and `weight` are a replay's and null here. `carried` marks the answer that was
+#: sent to a broker that carries out answers. `asked_ts` is by the clock of the broker that sent the request. `owners`
+#: is the state of OWNER_CHANGES for the decision, null if the policy does not read owners. `rolls` is the number of the
+#: random draw, and `dice` its result in [0, 1), null if no random draw was needed.
 SERVED_DECISIONS = pa.schema([*DECISIONS, *schema_of("""
     decision carried:flag asked_broker asked_ts:time topic client listener properties candidates:texts view owners
     rolls:integer dice:number settings
 """)])  # fmt: skip
 
-#: What brokers knew of each other when they asked the decision server: one row per view and broker.
+#: Views of brokers on each other when they sent requests to the decision server, with one row per view and broker.
 VIEWS = schema_of("cluster ts:time view broker lookup_data load")
 
 #: Changes of owners that the decision server has followed, numbered from 1 within a series that begins without owners:
 #: applied in order they give every state that a policy saw. A bundle without broker has no owner any more.
 OWNER_CHANGES = schema_of("cluster ts:time series number:integer bundle broker")
 
-#: Intervals of ownership, `to` null if it outlasts the log; `reason` is the shedder's, if it has one for each unload.
+#: Intervals of ownership. `to` is null if the interval outlasts the log. `reason` is the shedder's, if it has one for
+#: each unload.
 OWNERS = schema_of("cluster policy seed:integer bundle broker from:time to:time state ended_by reason")
 
 #: One row per cycle of a policy's shedder, whether it unloaded anything or not.
@@ -89,28 +90,28 @@ CYCLES = schema_of("""
     over:integer excess:number accepted:integer rejected:counts
 """)
 
-#: One row per balance cell and broker that was registered in it: the weight it served, and where it stands.
+#: One row per balance cell and broker that was registered in it, with its served weight and its location.
 CELLS = schema_of("cluster policy seed:integer ts:time broker region zone rack weight:number")
 
-#: One row per place of clients and place of the brokers that served them; these are null for unanswered lookups.
+#: One row per place of clients and place of their brokers, which is null for unanswered lookups.
 FLOWS = schema_of("""
     cluster policy seed:integer client_region client_zone client_rack answered:flag broker_region broker_zone
     broker_rack lookups:number weight:number
 """)
 
-#: Rows of one file and of its row group: a task's share of the log is neither many files nor many gigabytes.
+#: Rows of one file and of its row group, chosen so that a task's share is neither many files nor many gigabytes.
 ROWS_PER_FILE = 1_000_000
-# Parquet's default of 1 MiB holds fewer than 20,000 topics of 45 bytes; above it a column falls back to plain strings.
+# Parquet's default of 1 MiB holds fewer than 20,000 topics of 45 bytes. Above it a column falls back to plain strings.
 _DICTIONARY_PAGE_BYTES = 256 * 1024 * 1024
-# Times and places in the source rise steadily: their differences take a fraction of the space.
+# Times and places in the source rise steadily, so their differences take a fraction of the space.
 _RISING = {"ts": "DELTA_BINARY_PACKED", "seq": "DELTA_BINARY_PACKED"}
 
 
 def write_parquet(table: pa.Table, path: str, metadata: Mapping[bytes, str] | None = None) -> None:
-    """Write a file of the canonical layout: dictionaries, zstd, one row group, no schema of Arrow's own.
+    """Write a file of the canonical layout, with dictionaries, zstd and one row group, without Arrow's schema.
 
     Args:
-        metadata: of the file, besides its schema.
+        metadata: of the file, in addition to its schema.
     """
     with (
         create_file(path) as sink,
@@ -133,7 +134,7 @@ class RollingFiles:
     """The files of some tables, each table in a folder of its name, on a disk or in an object store.
 
     Args:
-        folder: above the tables, path or URI.
+        folder: parent of the tables, path or URI.
         schemas: of the tables, by name.
     """
 
@@ -144,12 +145,12 @@ class RollingFiles:
     def write(
         self, table: str, name: str, rows: Sequence[Sequence[Any]], metadata: Mapping[bytes, str] | None = None
     ) -> None:
-        """Write a file of one table; it appears when it is complete.
+        """Write a file of one table, which appears when it is complete.
 
         Args:
             name: of the file, `part-...`.
             rows: in the order of the table's columns.
-            metadata: goes into the file.
+            metadata: metadata of the file.
 
         Raises:
             OSError: if it cannot be written.
@@ -164,7 +165,7 @@ class RollingFiles:
             write_parquet(content, f"{self.folder}/{table}/{name}", metadata)
             return
         self._system.create_dir(f"{self._root}/{table}", recursive=True)
-        # Beside the tables: Polars and DuckDB read what is hidden in a folder as well.
+        # The file is beside the tables, since Polars and DuckDB read hidden files in a folder as well.
         hidden = f".{name}.{table}"
         try:
             write_parquet(content, f"{self.folder}/{hidden}", metadata)
@@ -176,7 +177,7 @@ class RollingFiles:
             raise
 
     def remove_hidden(self) -> None:
-        """Remove what a process has left that ended while it wrote; no other process may write below the folder."""
+        """Remove the files of a process that ended while it wrote. No other process may write below the folder."""
         if has_folders(self._system):
             # Earlier releases had hidden files in the tables' folders.
             for hidden in Path(self._root).rglob(".part-*"):
@@ -184,7 +185,7 @@ class RollingFiles:
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Convert a column; of tuples, which thousands of rows have in common, each distinct one once."""
+    """Convert a column. Tuples, which thousands of rows share, are converted once per distinct one."""
     if not pa.types.is_nested(kind) or list in map(type, values):
         return pa.array(values, kind)
     distinct = {value: number for number, value in enumerate(dict.fromkeys(values))}

@@ -1,7 +1,7 @@
-"""Find and open what is read: the lines of log files, compressed or not, and the row groups of canonical Parquet.
+"""Find and open input, which is lines of log files, compressed or not, and row groups of canonical Parquet.
 
-Files may lie on any file system Arrow knows. Of Parquet only footers are read here, to divide a table among Spark
-tasks. Order matters: if rows carry no `seq`, the sorted path and the place in the file decide.
+Files may be on any file system that Arrow supports. Only the footers of Parquet files are read here, to divide a table
+among Spark tasks. Order matters, since the sorted path and the place in the file decide if rows have no `seq`.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ __all__ = [
     "statistics_of", "table_span",
 ]  # fmt: skip
 
-#: In the metadata of a Parquet file that users know by another name than its path, as one that stands for a frame.
+#: In the metadata of a Parquet file with another name for users than its path, such as the copy of a DataFrame.
 NAME_KEY = b"lookup.name"
-#: An object beside the tables that are being written to an object store; it goes when they are complete.
+#: An object beside unfinished tables in an object store, which is removed when they are complete.
 UNFINISHED = "_unfinished"
 
-#: What colours text on a terminal: no reader has a use for it.
+#: Codes that colour text on a terminal, which no reader needs.
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[mK]")
 #: Kinds of the stores that this process has connected to.
 _CONNECTED: set[str] = set()
 _WILDCARDS = frozenset("*?[")
-#: How files begin that are packed, whatever their names say, and the way to unpack them.
+#: First bytes of compressed files, whatever their names, and functions that decompress them.
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
-#: How packed files begin that nothing here unpacks, and what they are.
+#: First bytes of compressed files that are not supported here, and their formats.
 _REFUSED = {
     b"PK\x03\x04": "a zip archive",
     b"\xfd7zX": "packed by xz",
@@ -60,7 +60,7 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One Parquet file of a table, with what its path says in hive's manner (`cluster=east/date=2026-01-05`)."""
+    """One Parquet file of a table, with the values in its path in hive's form (`cluster=east/date=2026-01-05`)."""
 
     path: str
     #: rows of each row group
@@ -68,14 +68,14 @@ class LogFile:
     columns: tuple[str, ...]
     #: the cluster that the path names
     cluster: str | None = None
-    #: in place of the path in sentences and in quarantine, if its writer has given one: `NAME_KEY`
+    #: name in messages and in quarantine instead of the path, if its writer has given one in `NAME_KEY`
     own_name: str | None = None
-    #: first and last time in the statistics of its footer, µs; None without statistics
+    #: first and last time in the statistics of its footer, µs, None without statistics
     span: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
-        """What users know the file as."""
+        """The name of the file for users."""
         return self.own_name or self.path
 
     @property
@@ -96,10 +96,10 @@ class FileSplit:
 
 
 def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
-    """Return the file system of a path or URI, and the path in it.
+    """Find the file system of a path or URI, and the path in it.
 
     Raises:
-        InputError: if the scheme of a URI is none that Arrow knows, or a URI of a store says more than a name.
+        InputError: if Arrow does not support the scheme of a URI, or a URI of a store has more than a name.
     """
     if "://" not in path:
         return arrow_fs.LocalFileSystem(), os.path.abspath(path)
@@ -115,14 +115,14 @@ def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
 
 
 def _in_bucket(path: str) -> tuple[arrow_fs.FileSystem, str]:
-    """Return the store of an object, and its name there.
+    """Find the store of an object, and its name there.
 
-    It is the URI's as it stands, unlike in a URL: a partition's folder may be `cluster=a%2Fb`.
+    The name is not decoded, unlike in a URL, since a partition's folder may be `cluster=a%2Fb`.
     """
     name = path.removeprefix("s3://")
     bucket = name.partition("/")[0]
     if "@" in bucket or ":" in bucket:
-        # Everybody would see them, in a list of processes and in the manifest: they are not printed here either.
+        # All users would see them in a list of processes and in the manifest, so they are not printed here either.
         place = f"s3://{name.rpartition('@')[2]}" if "@" in name else "an s3 path"
         raise InputError(
             f"{place}: credentials do not belong into its path; give them as AWS_ACCESS_KEY_ID and "
@@ -141,7 +141,7 @@ def _in_bucket(path: str) -> tuple[arrow_fs.FileSystem, str]:
 
 @lru_cache(maxsize=64)
 def _bucket(name: str, process: int) -> arrow_fs.FileSystem:  # noqa: ARG001  of all functions of its kind
-    """Connect to the store of a bucket, where and with what rights the environment and profile of AWS's tools say."""
+    """Connect to the store of a bucket, with address and rights from the environment and profile of AWS's tools."""
     _CONNECTED.add("s3")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint:
@@ -152,10 +152,11 @@ def _bucket(name: str, process: int) -> arrow_fs.FileSystem:  # noqa: ARG001  of
 
 
 def forks_are_safe() -> bool:
-    """Return whether a fork of this process can go on.
+    """Check whether a fork of this process can continue.
 
-    A fork lacks all threads but one: those of connections to a store, and of plug-ins and programs, unless they are
-    daemons, for which nobody waits. On macOS libraries that numpy calls have some as well.
+    A fork lacks all threads but one. Threads belong to connections to a store, or to plug-ins and programs, unless they
+    are
+    daemons, for which no code waits. On macOS libraries that numpy calls have threads as well.
     """
     callers = {threading.current_thread(), threading.main_thread()}
     has_threads = any(not thread.daemon for thread in threading.enumerate() if thread not in callers)
@@ -163,12 +164,12 @@ def forks_are_safe() -> bool:
 
 
 def has_folders(system: arrow_fs.FileSystem) -> bool:
-    """Return whether folders are things of their own that can be moved, as on disks, and no mere part of names."""
+    """Check whether folders exist and can be moved, as on disks, or are only parts of names."""
     return system.type_name in ("local", "hdfs")
 
 
 def list_files(sources: Sequence[str]) -> list[str]:
-    """Return the files behind paths, directories, globs and URIs, sorted, each once.
+    """List the files of paths, directories, globs and URIs, sorted, each once.
 
     Files and folders whose name begins with `.` or `_` are left out of directories, as Spark does.
     """
@@ -199,7 +200,7 @@ def _below(source: str) -> list[str]:
 def _matching(pattern: str) -> list[str]:
     if "://" not in pattern:
         return [path for path in glob.glob(pattern, recursive=True) if Path(path).is_file()]
-    # Arrow has no globs: everything below the last folder without a wildcard is listed and compared.
+    # Arrow does not have globs, so everything below the last folder without a wildcard is listed and compared.
     base = pattern[: min(pattern.find(mark) for mark in _WILDCARDS if mark in pattern)].rpartition("/")[0]
     return [path for path in _files_in(base, *locate(base)) if fnmatch.fnmatchcase(path, pattern)]
 
@@ -211,9 +212,9 @@ def _files_in(base: str, system: arrow_fs.FileSystem, folder: str) -> list[str]:
 
 
 def open_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines of a text file, without their ends; gzip, bzip2 and zstd are unpacked.
+    """Yield the numbered lines of a text file, without their ends. Gzip, bzip2 and zstd are decompressed.
 
-    Bytes that are no UTF-8 are read as Latin-1, so that names which differ stay apart.
+    Bytes that are not UTF-8 are read as Latin-1, so that different names stay different.
     """
     system, inner = locate(path)
     with system.open_input_stream(inner, compression=None) as stream:
@@ -225,9 +226,11 @@ def open_lines(path: str) -> Iterator[tuple[int, str]]:
     encoding, errors = "utf-8-sig", LATIN_1
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding, errors = "utf-16", "replace"
-    # By content, for names may be wrong either way: rotation takes endings off, and browsers unpack without renaming.
+    # The content decides, since names may be wrong either way. Rotation removes endings, and browsers decompress
+    # without renaming.
     with system.open_input_stream(inner, compression=packed) as stream:
-        # Beside "\n" a lone "\r" ends no line: with universal newlines one inside a record would cut it in two.
+        # Only "\n" ends a line, not a lone "\r", since with universal newlines a "\r" inside a record would cut it in
+        # two.
         text = io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="\n")
         for number, line in enumerate(text, start=1):
             plain = _COLOURS.sub("", line) if "\x1b" in line else line
@@ -242,7 +245,7 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     """Find the Parquet files under a path, sorted by path.
 
     Raises:
-        InputError: if nothing is there, a file is no Parquet file, or a required column is missing.
+        InputError: if the path has no files, a file is no Parquet file, or a required column is missing.
     """
     system, root = locate(path)
     prefix = path[: -len(root)] if "://" in path and path.endswith(root) else ""
@@ -279,7 +282,7 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
 
 
 def _table_format(system: arrow_fs.FileSystem, root: str, path: str) -> bool:
-    """Return whether a folder is a table of Delta; refuse those whose files are not all of the table."""
+    """Check whether a folder is a table of Delta, and refuse one with files outside the table."""
     below = {
         os.path.relpath(info.path, root) for info in system.get_file_info(arrow_fs.FileSelector(root, recursive=True))
     }
@@ -332,7 +335,7 @@ def _describe_file(path: str, inner: str, table: TableName) -> LogFile:
     cluster = next((unquote(step[8:]) for step in inner.split("/") if step.startswith("cluster=")), None)
     known = {*columns, *(("cluster",) if cluster is not None else ())}
     if table == "brokers" and not known & {"ts", "event"}:
-        # These brokers, all the time; whoever lists brokers may call them `id`.
+        # The table lists brokers that exist all the time, and may call their column `id`.
         known |= {"ts", "event"} | ({"broker"} if "id" in known else set())
     missing = [column for column in REQUIRED[table] if column not in known]
     if missing:
@@ -349,7 +352,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 _TEXTS = _is_text, "texts"
-#: By kind of column: the types that can hold it, more than `ingest` writes, and how to say so.
+#: Types that can hold each kind of column, which are more than `ingest` writes, and their names in messages.
 _READABLE: Mapping[Kind, tuple[Callable[[pa.DataType], bool], str]] = {
     "time": (lambda kind: pa.types.is_timestamp(kind) or pa.types.is_integer(kind), "timestamps"),
     "integer": (pa.types.is_integer, "whole numbers"),
@@ -373,14 +376,14 @@ _READABLE: Mapping[Kind, tuple[Callable[[pa.DataType], bool], str]] = {
 
 
 def _require_once(source: str, schema: pa.Schema) -> None:
-    """Refuse columns of one name: Parquet permits them, and nobody knows which is meant."""
+    """Refuse columns with the same name, which Parquet permits, since it is not clear which to read."""
     for name, count in Counter(schema.names).items():
         if count > 1:
             raise InputError(f"{source}: column {name!r} is there {count} times; a table has each column once")
 
 
 def check_types(source: str, schema: pa.Schema, table: TableName) -> None:
-    """Refuse columns that cannot hold the table's values; columns of nothing but nulls may have any type."""
+    """Refuse columns that cannot hold the table's values. Columns with only nulls may have any type."""
     _require_once(source, schema)
     for column in TABLES[table]:
         position = schema.get_field_index(column.name)
@@ -391,18 +394,19 @@ def check_types(source: str, schema: pa.Schema, table: TableName) -> None:
 
 
 def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[FileSplit, ...], ...]:
-    """Divide files into about `tasks` shares of neighbouring row groups, in order; no share is empty."""
+    """Divide files into about `tasks` shares of neighbouring row groups, in order. No share is empty."""
     total = max(1, sum(file.rows for file in files))
     shares: list[list[FileSplit]] = [[] for _ in range(max(tasks, 1))]
     rows_before = 0
     for file in files:
         first_row = 0
         for group, rows in enumerate(file.row_groups):
-            # A group goes to the share its middle lies in: no share is longer than another by more than a group.
+            # A group belongs to the share that contains its middle, so shares differ in length by at most one group.
             share = shares[min((2 * rows_before + rows) * len(shares) // (2 * total), len(shares) - 1)]
             last = share[-1] if share else None
             if last is not None and last.file is file:
-                # Groups come in order, so one of the same file follows the last: a longer split opens the file once.
+                # Groups come in order, so a group of the same file follows the last. A longer split opens the file
+                # once.
                 share[-1] = FileSplit(file, last.first_group, last.groups + 1, last.first_row)
             else:
                 share.append(FileSplit(file, group, 1, first_row))
@@ -413,7 +417,7 @@ def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[FileSplit, ..
 
 @contextmanager
 def open_parquet(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file anywhere; an error while it is read has the same words as one while it is opened.
+    """Open a Parquet file anywhere. Errors while reading have the same message as errors while opening.
 
     Args:
         dictionaries: columns of texts that are read as dictionaries where Arrow can do so.
@@ -448,14 +452,14 @@ def open_parquet(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[pq.
 
 
 def _delta_encoded(metadata: pq.FileMetaData) -> set[str]:
-    """Return the columns of texts that Arrow cannot read as dictionaries."""
+    """List the columns of texts that Arrow cannot read as dictionaries."""
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     columns = (group.column(place) for group in groups for place in range(metadata.num_columns))
     return {each.path_in_schema for each in columns if any(name.startswith("DELTA") for name in each.encodings)}
 
 
 def table_span(files: Iterable[LogFile]) -> tuple[int, int] | None:
-    """Return the first and the last time that the footers of a table name, µs; None if they have no statistics."""
+    """Find the first and the last time in the footers of a table, µs, None if they have no statistics."""
     spans = [file.span for file in files if file.span is not None]
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 

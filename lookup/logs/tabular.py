@@ -1,6 +1,6 @@
-"""Propose mappings for files of columns, delimited or JSON Lines, by what their first rows hold.
+"""Propose mappings for files of columns, delimited or JSON Lines, by the content of their first rows.
 
-Nothing is read with a mapping here; `recognising.py` tries what is proposed.
+No file is read with a mapping here. `recognising.py` tries the proposals.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = [
     "Proposal", "TextTable", "canonical_mapping", "column_mappings", "missing_columns", "tables_of",
 ]  # fmt: skip
 
-#: Rows that decide what the columns of a delimited file hold.
+#: Number of rows that determine the content of the columns of a delimited file.
 _SAMPLE = 200
-#: Names of columns that hold paths: three parts between slashes are no topic there.
+#: Names of columns that hold paths, in which three parts between slashes are not a topic.
 _PATHS = ("url", "uri", "path", "request_path", "resource", "page", "cs_uri_stem", "requestpath")
-#: Names of columns, likeliest first, by what a lookup has.
+#: Names of columns, likeliest first, by field of a lookup.
 _NAMES: Mapping[str, Sequence[str]] = {
     "timestamp": ("ts", "timestamp", "time", "@timestamp", "datetime", "date", "when", "epoch"),
     "topic": ("topic", "topic_name", "local_name", "destination", *_PATHS, "key", "name"),
@@ -50,7 +50,7 @@ _NAMES: Mapping[str, Sequence[str]] = {
 #: Of the names of a broker's column those of which one value is an answer, and no load balancer's name.
 _OWNERS = ("broker", "owner", "broker_id")
 _KNOWN = frozenset(column.name for column in TABLES["lookups"])
-#: Different values among the first rows of a column that may hold labels, and those that are shown of one.
+#: Maximum number of different values in the first rows of a column of labels, and number of values in a message.
 _FEW, _SHOWN = 20, 5
 #: Columns that are labels of a client, and so become lookup properties of the same name.
 _LABELS = ("rack", "zone", "az", "availability_zone", "region", "tier")
@@ -59,16 +59,16 @@ _DATES = (
     "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%d-%b-%Y", "%d %b %Y",
     "%b %d, %Y", "%a, %d %b %Y",
 )  # fmt: skip
-#: Formats that only a day above 12 tells apart.
+#: Formats that can be distinguished only by a day above 12.
 _SWAPPED = {"%d/%m": "%m/%d", "%d-%m": "%m-%d"}
 _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "%I:%M:%S %p")
 _WRITTEN = tuple(f"{date} {clock}" for date in _DATES for clock in _CLOCKS)
 _TIMES = ("iso", "access", "%Y-%m-%d %H:%M:%S,%f", *_WRITTEN, *(f"{form} %z" for form in _WRITTEN))
-#: The end of a time that says its zone.
+#: The end of a time that has a zone.
 _OFFSET = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 #: An offset alone, in a column of its own.
 _ZONE = re.compile(r"[+-]\d\d:?\d\d", re.ASCII)
-#: Zones by the names that logs have for them; several mean different ones in different countries.
+#: Names of zones in logs. Several are different zones in different countries.
 _ZONE_NAMES = frozenset("BST CET CEST CST CDT EET EEST EST EDT IST JST MSK MST MDT PST PDT WET WEST".split())
 _PATH = re.compile(r"/|https?://")
 _TOPIC = re.compile(r"(?:non-)?persistent://[^/]+/[^/]+/.")
@@ -76,32 +76,32 @@ _TOPIC = re.compile(r"(?:non-)?persistent://[^/]+/[^/]+/.")
 _HTTP_LOOKUP = re.compile(r"(?:[A-Z]+ )?(?:https?://[^/\s]+)?(?:/[^/\s?]+)*?/lookup/v2/topic/")
 #: A key before its value.
 _KEYED = re.compile(r"([A-Za-z_]\w*)=", re.ASCII)
-#: What may stand in a column of numbers that are not below 0; access logs write `-` for none.
+#: A value in a column of numbers that are not below 0. Access logs write `-` for a missing one.
 _NUMBER = re.compile(r"\d+(?:\.\d+)?|-?")
 #: The hour of a clock.
 _HOUR = re.compile(r"(?<![\d:])(\d\d?):\d\d(?::\d\d)?(?![\d:]*\s*[AaPp]\.?[Mm])")
 #: A date without a time of day.
 _DATE = re.compile(r"\d{4}-?\d\d-?\d\d")
-#: Share of the values of a column that say what it holds; a log has odd lines.
+#: Share of the values of a column that determine its content, since a log has odd lines.
 _MOST = 0.95
 #: Rows from which on a column with a single value is no client and no topic.
 _TELLING = 20
 #: A namespace with its tenant.
 _NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+\Z", re.ASCII)
-#: A topic without its domain; it begins with a letter, unlike a date.
+#: A topic without its domain. It begins with a letter, unlike a date.
 _SHORT_TOPIC = re.compile(r"[A-Za-z][-=:.\w]*/[-=:.\w]+/[^/]+\Z", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A mapping to try, with what it takes the log for."""
+    """A mapping to try, with the assumed kind of the log."""
 
     #: in a few words, for people
     what: str
     mapping: str
-    #: what the first rows do not decide, and how the mapping decides it; a comment of the mapping as well
+    #: a question that the first rows do not decide, and the decision of the mapping, which has it as a comment as well
     doubt: str = ""
-    #: what should be known about it, whatever the rows hold
+    #: a note that does not depend on the rows
     note: str = ""
 
 
@@ -111,20 +111,20 @@ class TextTable:
 
     #: empty for JSON Lines
     delimiter: str
-    #: empty if values stand in none
+    #: empty if values are not quoted
     quote: str
     #: the line with the names of the columns, empty if there is none
     header: str
     #: values of the rows, by the names of the columns
     columns: Mapping[str, Sequence[str]]
-    #: what lines begin with that are no rows, empty if there are none
+    #: beginning of lines that are not rows, empty if there are none
     comment: str = ""
     #: regular expression of a line, in place of a delimiter, if values have names in front of them
     pattern: str = ""
 
     @property
     def what(self) -> str:
-        """Say what the file is."""
+        """The kind of the file, in words."""
         if not self.delimiter:
             return "JSON Lines with keys of their own"
         names = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars", " ": "blanks"}
@@ -168,7 +168,7 @@ def tables_of(texts: Sequence[str]) -> Iterator[TextTable]:
 
 
 def _find_common_keys(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the keys that stand before all values of a column, as in `client=10.0.0.1`; none if one occurs twice."""
+    """Find the key before all values of each column, as in `client=10.0.0.1`, empty if a key occurs twice."""
     keys = {}
     for name, values in columns.items():
         found = {key[1] if (key := _KEYED.match(value)) else "" for value in values}
@@ -178,7 +178,7 @@ def _find_common_keys(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def canonical_mapping(table: TextTable) -> Proposal | None:
-    """Return the mapping of a file with the columns of LOOKUPS, None if it has others of use or times that are no µs.
+    """Build the mapping of a file with LOOKUPS columns, None if it has other useful ones or times not in µs.
 
     A column that LOOKUPS does not have is left out, unless a mapping makes a label or a value of it.
     """
@@ -200,20 +200,20 @@ def canonical_mapping(table: TextTable) -> Proposal | None:
 
 
 def _has_use(names: Sequence[str]) -> bool:
-    """Return if a table has columns that LOOKUPS does not have, but that a mapping has a use for."""
+    """Check whether a table has columns that LOOKUPS does not have, but that a mapping can use."""
     others = [name for name in names if name not in _KNOWN and not name.startswith("properties.")]
     mapped = [what for what in ("client", "broker", "weight", "cluster") if what not in names]
     return any(map(_label, others)) or any(_match_names(others, _NAMES[what]) for what in mapped)
 
 
 def _ignore_line(names: Iterable[str]) -> str:
-    """Return the line of a mapping for columns that LOOKUPS does not have."""
+    """Build the line of a mapping for columns that LOOKUPS does not have."""
     others = [name for name in names if name not in _KNOWN]
     return f"# Columns that LOOKUPS does not have.\nignore = {toml_text(others)}\n" if others else ""
 
 
 def column_mappings(table: TextTable) -> list[Proposal]:
-    """Return the mapping that names columns or keys, two if dates may be read in two ways; none if one is missing."""
+    """Build the mapping from columns or keys, two if dates may be read in two ways, none if a column is missing."""
     times, topics = _time_and_topic(table)
     if not times or not topics:
         return []
@@ -235,7 +235,7 @@ def column_mappings(table: TextTable) -> list[Proposal]:
 
 
 def _note(columns: Mapping[str, Sequence[str]], times: Sequence[str], topic: str) -> str:
-    """Return what of the columns is not read, though it looks as if it should be; empty if there is nothing."""
+    """Describe columns that are not read although they look relevant, empty if there are none."""
     notes, time = [], times[0]
     others = [name for name in times[1:] if name in columns and columns[name] != columns.get(time)]
     if others:
@@ -283,9 +283,9 @@ def _is_value(text: str) -> bool:
 
 
 def _format_of(values: Sequence[str], forms: Sequence[str] = _TIMES) -> str | None:
-    """Return the first of the formats of times that all values have, None if there is none.
+    """Find the first of the formats of times that all values have, None if there is none.
 
-    Of counted times one in twenty may be missing or wrong; which form a date has may be decided by a single one.
+    Of counted times one in twenty may be missing or wrong. The form of a date may be decided by a single one.
     """
     unit, count = Counter(map(counted_unit, values)).most_common(1)[0]
     if unit and forms is _TIMES and count >= _MOST * len(values):
@@ -300,7 +300,7 @@ def _format_of(values: Sequence[str], forms: Sequence[str] = _TIMES) -> str | No
 
 
 def _time_and_topic(table: TextTable) -> tuple[list[str], list[str]]:
-    """Return the columns or templates that may hold times, and the columns of topics, likeliest first."""
+    """List the columns or templates that may hold times, and the columns of topics, likeliest first."""
     columns = table.columns
     named = dict.fromkeys([*_match_names(columns, _NAMES["timestamp"]), *columns])
     # A date alone would put every lookup at midnight.
@@ -312,7 +312,7 @@ def _time_and_topic(table: TextTable) -> tuple[list[str], list[str]]:
                 times.append(f"{{{first}}} {{{second}}}")
     times = [_with_zone(columns, time) for time in times[:1]] + times[1:]
     encoded = [name for name in columns if _is_encoded_topic(columns[name])]
-    # What three parts between slashes say in every row is no topic, but a server of some kind.
+    # A value with three parts between slashes that is the same in every row is not a topic, but some server.
     short = [name for name in columns if _is_short_topic(name, columns[name]) and _may_tell(columns[name])]
     by_name = _match_names(columns, _NAMES["topic"])
     taken = {name for time in times[:1] for name in (time, *_columns_of(time))}
@@ -342,7 +342,7 @@ def _behind(columns: Mapping[str, Sequence[str]], time: str) -> str | None:
 
 
 def _has_lookups(values: Sequence[str]) -> bool:
-    """Return if a column holds requests of which some are Pulsar's lookups over HTTP, percent-encoded or not."""
+    """Check whether some requests in a column are Pulsar's lookups over HTTP, percent-encoded or not."""
     return any(_HTTP_LOOKUP.match(value) or _HTTP_LOOKUP.match(decode_percent(value)) for value in values)
 
 
@@ -351,7 +351,7 @@ def _mostly(form: re.Pattern[str], values: Sequence[str]) -> bool:
 
 
 def _may_tell(values: Sequence[str]) -> bool:
-    """Return if a column may hold topics or clients: a long one with a single value holds a server's own name."""
+    """Check whether a column may hold topics or clients. A long one with one value holds a server's own name."""
     return len(values) < _TELLING or len(set(values)) > 1
 
 
@@ -360,7 +360,7 @@ def _is_encoded_topic(values: Sequence[str]) -> bool:
 
 
 def missing_columns(table: TextTable) -> str:
-    """Say which columns a table has, and which of those that a lookup needs are not among them."""
+    """Describe the columns of a table, and the columns of a lookup that are missing."""
     needed = zip(("times", "topics or paths"), _time_and_topic(table), strict=True)
     missing = " and none ".join(what for what, names in needed if not names)
     return f"none of its columns holds {missing} in a form that is known; it has {join_names(table.columns)}"
@@ -371,7 +371,7 @@ def _is_short_topic(name: str, values: Sequence[str]) -> bool:
 
 
 def _mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> str:
-    """Return the mapping of a table with the column of its time, or template of two, and what is not sure about it."""
+    """Build the mapping of a table from the column of its time, or a template of two, with the open question."""
     columns = table.columns
     taken = {time, *_columns_of(time), topic}
     lines = ['use = "delimited"', *_cutting(table)]
@@ -462,7 +462,7 @@ def _parts(columns: Mapping[str, Sequence[str]], what: str) -> list[str]:
 
 
 def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) -> list[str]:
-    """Return the lines of a mapping with columns that are lookup properties, or comments with those that may be."""
+    """Build the lines of a mapping with columns that are lookup properties, or comments with possible ones."""
     rules: dict[str, str] = {}
     for name in columns:
         key = name.removeprefix("properties.") if name.startswith("properties.") else _label(name)
@@ -483,7 +483,7 @@ def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) 
 
 
 def _rules_of_texts(texts: Sequence[str]) -> dict[str, str]:
-    """Return rules that take properties out of the JSON text of a column `properties`."""
+    """Build rules that read properties from the JSON text of a column `properties`."""
     keys: dict[str, None] = {}
     for text in texts:
         try:
@@ -505,7 +505,7 @@ def _label(name: str) -> str | None:
 
 
 def _match_names(columns: Iterable[str], names: Sequence[str]) -> list[str]:
-    """Return the columns that have one of the names, in the order of the names; `Client IP` is `client_ip`.
+    """Find the columns that have one of the names, in the order of the names. `Client IP` is `client_ip`.
 
     Nested keys follow by their last parts.
     """

@@ -1,8 +1,8 @@
-"""Unwrap the lines of a log, once and before all readers: one line of a file holds none, one or many events.
+"""Unwrap the lines of a log once, before all readers. One line of a file may hold none, one or many events.
 
-Container runtimes, collectors and log stores put their own text around a program's lines. Here it comes off: prefixes
-and cut lines of CRI and Docker, JSON at any depth, arrays of records, JSON within texts, texts as arrays of bytes. A
-reader of lines is handed plain lines. A reader of JSON objects is handed the objects, one to a line.
+Container runtimes, collectors and log stores put their own text around a program's lines. This module removes it, such
+as prefixes and cut lines of CRI and Docker, JSON at any depth, arrays of records, JSON within texts, texts as arrays of
+bytes. A reader of lines gets plain lines. A reader of JSON objects gets the objects, one to a line.
 
 The time in a program's own line stays. Only a line without one gets the time of its envelope, which may be hours later.
 """
@@ -22,17 +22,17 @@ from lookup.model.time import counted_unit, moment_at, parse_iso, time_parser, t
 
 __all__ = ["ANSWERS", "REQUESTS", "Events", "where_text_is"]
 
-#: Phrases that only the lookups in a log of Pulsar have: a request, and an answer.
-#: A lookup over HTTP is both in one line.
+#: Phrases that only the lookups in a log of Pulsar have, a request, and an answer. A lookup over HTTP is both in one
+#: line.
 REQUESTS = re.compile(r"Received Lookup (?:from|request)|Lookup succeeded for topic")
 ANSWERS = re.compile(r"Lookup result\b|Lookup response for |Lookup succeeded for topic")
-#: Keys of envelopes whose value is what a program has written, in lower case, the surest first.
+#: Keys of envelopes whose value is a program's text, in lower case, the surest first.
 _TEXT_KEYS = (
     "log", "message", "msg", "line", "_raw", "textpayload", "body", "original", "full_message", "short_message", "text",
     "event", "payload", "content", "logentry", "raw", "value", "data",
 )  # fmt: skip
 _RANKS = {name: rank for rank, name in enumerate(_TEXT_KEYS)}
-#: Keys of the times of an event, the surest first; those of an envelope behind them.
+#: Keys of the times of an event, the surest first, followed by those of an envelope.
 _TIME_KEYS = (
     "instant", "timeMillis", "timeUnixNano", "@timestamp", "timestamp", "Timestamp", "time", "ts", "_time", "eventTime",
     "__REALTIME_TIMESTAMP", "TimeGenerated", "date", "observedTimeUnixNano",
@@ -44,11 +44,11 @@ _CRI = re.compile(r"(?P<prefix>.{0,100}?)(?P<time>\d{4}-\d\d-\d\dT\S+) (?P<strea
 _JSON = re.compile(r'\{\s*"|\[\s*(?:["{\[]|\])|\A"')
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d|\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d"
 _CLOCK = re.compile(r"(?<![\d:.T])\d\d:\d\d:\d\d[.,]\d{3}(?!\d)")
-#: The beginning of a line that has a time of its own; a topic may hold one as well.
+#: The beginning of a line that has a time of its own. A topic may contain one as well.
 _TIMED = re.compile(rf"(?:(?!://).){{0,120}}?(?:{_DATE}|{_CLOCK.pattern})")
 _DATED = re.compile(rf"(?:(?!://).){{0,120}}?(?:{_DATE})")
 _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
-#: What lines of a JSON document that is spread over several lines look like.
+#: Lines of a JSON document that is spread over several lines.
 _SPREAD = re.compile(r'\s*(?:["{}\[\]]|-?\d[\d.eE+-]*,?\s*\Z|true|false|null)')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 #: Lines that may hold a part of a line, or a text as numbers.
@@ -59,7 +59,7 @@ _DOCKER_PART = 16 * 1024
 _ARRAY_KEYS = frozenset(
     "hits records Records events logEvents rows items Items results result data value entries logs messages".split()
 )
-#: What an envelope around records has.
+#: Text that every envelope around records has.
 _NESTED = re.compile(r'\[\s*\{|:\s*"\s*[\[{]|\A"')
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*")
 #: Characters in front of an envelope at most.
@@ -73,9 +73,9 @@ class _Event:
     text: str
     #: µs since the epoch, None without an envelope
     ts: int | None = None
-    #: where that time is from: a key, or the runtime
+    #: source of that time, which is a key, or the runtime
     clock: str = ""
-    #: None for a whole line; the attributes of an event whose JSON has the bare message
+    #: None for a whole line, otherwise the attributes of an event whose JSON has the bare message
     context: Mapping[str, str] | None = None
     logger: str = ""
 
@@ -85,7 +85,7 @@ class _Event:
         return self.clock in _OWN_JSON if self.context is not None else _TIMED.match(self.text) is not None
 
     def line(self) -> str:
-        """Return the event as readers have it, with the envelope's time if it lacks one."""
+        """Build the event's line for readers, with the envelope's time if it lacks one."""
         if self.context is not None:
             record = {"loggerName": self.logger, "message": self.text, "contextMap": self.context}
             return json.dumps({"@timestamp": time_text(self.ts), **record} if self.ts is not None else record)
@@ -95,7 +95,7 @@ class _Event:
         clock = _CLOCK.search(self.text, 0, _PREFIX)
         if clock is None or self.clock == "runtime":
             return f"{time_text(self.ts)} {self.text}"
-        # A collector may be late, so only the day is its own: the one on which the clock is nearest.
+        # A collector may be late, so only its day is used. It is the day on which the clock is nearest.
         near = moment_at(self.ts)
         shown = datetime.combine(near.date(), datetime.strptime(clock[0][:8], "%H:%M:%S").time(), UTC)
         day = (shown + timedelta(days=round((near - shown) / timedelta(days=1)))).date()
@@ -104,7 +104,7 @@ class _Event:
 
 @dataclass
 class Events:
-    """The events of a source: an iterator of numbered lines, and counts of what was read so far.
+    """The events of a source, which are an iterator of numbered lines, and counts of the lines read so far.
 
     An event has the number of its line, or a later one if the lines before held more than one event.
     """
@@ -112,7 +112,7 @@ class Events:
     lines: Iterator[tuple[int, str]]
     #: whether the reader takes JSON objects, which then stay whole
     keeps_objects: bool = False
-    #: finds the lines that the reader uses; others are not unwrapped, which takes longer than all else
+    #: finds the lines that the reader uses. Others are not unwrapped, which takes longer than everything else
     words: re.Pattern[str] | None = None
     #: requests and answers of lookups in the lines as they were in the file
     requests: int = 0
@@ -205,7 +205,7 @@ class Events:
             yield from map(self._line, events) if events else [line if len(values) == 1 else _dump(value)]
 
     def _whole(self, value: Any, prefix: str) -> Any:
-        """Return a record of a container runtime with all of its line, None for a part of which the rest follows."""
+        """Join a record of a container runtime to its whole line, None for a part that is continued."""
         text = value.get("log") if isinstance(value, dict) else None
         if not isinstance(text, str):
             return value
@@ -217,7 +217,7 @@ class Events:
         return None if text is None else {**value, "log": text}
 
     def _join_parts(self, source: tuple[str, str], text: str, *, is_cut: bool) -> str | None:
-        """Return a line with the parts before it, None if it goes on."""
+        """Join a line to the parts before it, None if it is continued."""
         text = self._parts.pop(source, "") + text
         if not is_cut:
             return text
@@ -242,7 +242,7 @@ def _count(phrase: re.Pattern[str], line: str) -> int:
 
 
 def where_text_is(line: str) -> str:
-    """Say in which form a line is, and under which key of JSON it has the phrase of a lookup."""
+    """Describe the form of a line, and the key of JSON with the phrase of a lookup."""
     start = _JSON.search(line, 0, _PREFIX)
     values = None if start is None else _values(line[start.start() :])
     path = next(filter(None, map(_path, values or ())), None)
@@ -250,7 +250,7 @@ def where_text_is(line: str) -> str:
 
 
 def _path(value: Any) -> str | None:
-    """Return the keys of the first text with the phrase of a lookup, joined by dots."""
+    """Find the keys of the first text with the phrase of a lookup, joined by dots."""
     if isinstance(value, str):
         return "" if REQUESTS.search(value) or ANSWERS.search(value) else None
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -259,7 +259,7 @@ def _path(value: Any) -> str | None:
 
 
 def _values(text: str) -> list[Any] | None:
-    """Return the JSON values that a text consists of, one behind the other; None if it is anything else."""
+    """Read the JSON values of a text, one after the other, None if it has anything else."""
     try:
         return [json_value(text)]
     except ValueError:
@@ -280,7 +280,7 @@ def _dump(value: Any) -> str:
 
 
 def _objects(value: Any) -> list[Any]:
-    """Return the records within a value, for a reader of objects; a record stays as it is."""
+    """List the records within a value, for a reader of objects. A record stays as it is."""
     if isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
         return [record for inner in value for record in _objects(inner)]
     if not isinstance(value, dict):
@@ -295,7 +295,7 @@ def _objects(value: Any) -> list[Any]:
 
 
 def _array_in(value: Mapping[str, Any]) -> list[Any]:
-    """Return the records of the array that a store's answer has under one of the usual keys; none if it has none."""
+    """List the records of the array in a store's answer, under one of the usual keys, empty if it has none."""
     for name, inner in value.items() if set(_TIME_KEYS).isdisjoint(value) else ():
         if name not in _ARRAY_KEYS:
             continue
@@ -311,7 +311,7 @@ def _array_in(value: Mapping[str, Any]) -> list[Any]:
 
 
 def _events(value: Any, ts: int | None, clock: str) -> list[_Event]:
-    """Return the lines of programs within a JSON value, with the time of the nearest envelope."""
+    """List the lines of programs within a JSON value, with the time of the nearest envelope."""
     if isinstance(value, list):
         # Loki has pairs of a time and a line.
         if value and isinstance(value[0], str | int) and (own := _us(str(value[0]))) is not None:
@@ -349,7 +349,7 @@ def _rank(name: str) -> int:
 
 
 def _text_of(value: Any) -> Any:
-    """Return what a value stands for that a format wraps once more: OTLP texts and pairs, journald arrays of bytes."""
+    """Unwrap a value that a format wraps once more, such as OTLP texts and pairs, and journald arrays of bytes."""
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("stringValue", "string_value"):
         return next(iter(value.values()))
     if not isinstance(value, list) or not value:
@@ -361,7 +361,7 @@ def _text_of(value: Any) -> Any:
 
 
 def _lines(text: Any, key: str, ts: int | None, clock: str, *, is_text: bool = False) -> list[_Event]:
-    """Return the events of a text, if it holds JSON or begins with a line of a log, or is known to be a text."""
+    """List the events of a text, if it holds JSON or begins with a line of a log, or is known to be a text."""
     if not isinstance(text, str):
         return []
     if text.lstrip().startswith(("{", "[", '"')) and (values := _values(text.strip())) is not None:

@@ -1,3 +1,3 @@
-"""Moves in a live cluster: what a cluster is like now (`reading.py`), and the moves to make now (`plan.py`)."""
+"""Moves in a live cluster, from its current state (`reading.py`) to the moves to make now (`plan.py`)."""
 
 __all__: list[str] = []

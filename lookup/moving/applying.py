@@ -1,12 +1,12 @@
-"""Carry out the steps of a plan, one by one: check, ask for it, wait until the state topic says who owns the bundle.
+"""Carry out the steps of a plan one by one. Check each, request it, and wait for the new owner in the state topic.
 
     check ──> requested ──> moved        the destination owns the bundle
       │           ├───────> elsewhere    another broker does
-      │           └───────> failed       refused, or not known in time: nothing further begins
-      └─────> skipped                    the bundle is not where the plan says
+      │           └───────> failed       refused, or not known in time, and no further step begins
+      └─────> skipped                    the bundle is not where the plan has it
 
-Nothing is forced: the REST knows no condition, so a bundle is looked at right before it is asked for, and what others
-do in between is named. The way back is made of the same steps.
+Nothing is forced. The REST API does not have conditional requests, so each bundle is checked right before its request,
+and changes by others in between are reported. The way back consists of the same steps.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from lookup.moving.watching import OwnerWatch
 
 __all__ = ["Applied", "Mover", "Outcome", "Pace", "TransferStep", "moves_back", "moves_there", "obstacle"]
 
-#: Seconds that a request may take; brokers give up an unload after 60.
+#: Seconds that a request may take, since brokers give up an unload after 60.
 _REQUEST_S = 65.0
 #: Seconds from a request until the bundle has an owner.
 _STEP_S = 120.0
 #: Seconds after which a request that left no trace was not carried out.
 _TRACELESS_S = 5.0
-#: Seconds after which the record of what somebody else did is there, if that is why a request was refused.
+#: Seconds within which the record of another process's move arrives, if that move is why a request was refused.
 _REFUSED_S = 1.0
 #: Seconds between two looks at the guards while no step begins, and at the state topic.
 _GUARD_S, _LOOK_S = 5.0, 0.1
@@ -50,13 +50,13 @@ class Pace:
     interval_s: float = 30.0
     #: steps under way at once
     in_flight: int = 1
-    #: steps that are made at most; None: all
+    #: maximum number of steps, None for all
     max_moves: int | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a step, or would become of it now."""
+    """The outcome of a step, or its expected outcome now."""
 
     step: int
     bundle: str
@@ -64,7 +64,7 @@ class Outcome:
     destination: str
     #: `moved`, `elsewhere`, `skipped` or `failed`, as in the journal
     event: str
-    #: one sentence; empty if there is nothing to say
+    #: one sentence, empty if there is nothing to report
     reason: str = ""
 
 
@@ -76,19 +76,19 @@ class TransferStep:
     bundle: str
     source: str
     destination: str
-    #: since when the source owns the bundle, µs; None: it may own it again
+    #: time since which the source owns the bundle, µs, None if it may own it again
     since_us: int | None
     is_back: bool = False
-    #: the entry of the request, if one was made and it is not known what became of it
+    #: the entry of the request, if one was made and its outcome is not known
     requested: dict[str, Any] | None = None
 
     @property
     def place(self) -> dict[str, Any]:
-        """What entries of the journal say of it."""
+        """The fields of the step in entries of the journal."""
         return {"step": self.number, "bundle": self.bundle} | ({"back": True} if self.is_back else {})
 
     def end_with(self, event: str, reason: str = "") -> Outcome:
-        """Return its outcome."""
+        """Build the step's outcome."""
         return Outcome(self.number, self.bundle, self.source, self.destination, event, reason)
 
     def __str__(self) -> str:
@@ -98,26 +98,26 @@ class TransferStep:
 
 @dataclass
 class Applied:
-    """What an apply did, or would do."""
+    """The result of an apply, or of a dry run."""
 
     cluster: str
     journal: str
     outcomes: list[Outcome] = field(default_factory=list)
-    #: steps that are not over, those that failed among them
+    #: unfinished steps, including failed ones
     left: int = 0
     #: steps that earlier runs ended otherwise than planned
     earlier: int = 0
-    #: why no further step was begun; None: all were, or as many as wanted
+    #: why no further step was begun, None if all or as many as requested were begun
     stopped: str | None = None
     #: it was asked to end
     is_interrupted: bool = False
     #: nothing was changed
     is_dry: bool = False
-    #: what is looked at before each step
+    #: the checks before each step
     checks: tuple[str, ...] = ()
 
     def steps(self, *events: str) -> list[int]:
-        """Return the numbers of the steps that ended so."""
+        """List the numbers of the steps that ended with some events."""
         return [outcome.step for outcome in self.outcomes if outcome.event in events]
 
     @property
@@ -127,7 +127,7 @@ class Applied:
 
 
 def moves_there(journal: Journal) -> list[TransferStep]:
-    """Return the steps of the plan that are not over, by its journal."""
+    """List the unfinished steps of the plan, by its journal."""
     assert journal.plan is not None
     moves = []
     for step in journal.plan.steps:
@@ -139,7 +139,7 @@ def moves_there(journal: Journal) -> list[TransferStep]:
 
 
 def moves_back(journal: Journal) -> list[TransferStep]:
-    """Return the steps back to the owners of the start, the last one first; what is not known yet is among them."""
+    """List the steps back to the original owners, the last one first, including steps of unknown outcome."""
     assert journal.plan is not None
     moves = []
     for step in reversed(journal.plan.steps):
@@ -154,7 +154,7 @@ def moves_back(journal: Journal) -> list[TransferStep]:
 
 
 def obstacle(move: TransferStep, watch: OwnerWatch, registered: Iterable[str]) -> str | None:
-    """Return why a step is not made, None if the bundle is where the plan says."""
+    """Explain why a step cannot be made, None if the bundle is where the plan has it."""
     now = watch.owner(move.bundle)
     if now is None:
         if move.bundle in watch.split:
@@ -182,11 +182,11 @@ class _Request(Thread):
         self._rest = rest
         path = quote(f"namespaces/{namespace}/{bounds}/unload")
         self._path = f"{path}?{urlencode({'destinationBroker': move.destination})}"
-        #: None: none so far
+        #: None if there is none so far
         self.error: Exception | None = None
 
     def run(self) -> None:
-        """Send it, and keep what became of it."""
+        """Send it, and keep the error if there is one."""
         try:
             self._rest.send("PUT", self._path, within_s=_REQUEST_S)
         except (OSError, ValueError) as error:
@@ -200,7 +200,7 @@ class _Going:
     before: Owned
     #: how often the bundle had been given up by then
     releases: int
-    #: None: an earlier process sent it, or may have
+    #: None if an earlier process sent it, or may have
     request: _Request | None
     #: of the monotonic clock
     began: float
@@ -212,12 +212,12 @@ class _Going:
 
 @dataclass
 class Mover:
-    """Makes moves until there are no more, or something says to stop."""
+    """A worker that makes moves until there are no more, or a guard or signal stops it."""
 
     rest: AdminRest
     watch: OwnerWatch
     guards: Sequence[Guard]
-    #: one that has begun
+    #: a step that has begun
     journal: Journal
     pace: Pace
     #: ends it after the steps under way
@@ -237,11 +237,11 @@ class Mover:
         self._done = Applied(self._cluster, str(self.journal.path))
 
     def run(self, moves: Iterable[TransferStep]) -> Applied:
-        """Make moves, and return what became of them.
+        """Make moves, and return their outcomes.
 
         Raises:
-            InputError: if the token may not unload; no further step was begun then.
-            StateError: if the journal cannot be written; the step under way is in it as requested.
+            InputError: if the token may not unload, and then no further step was begun.
+            StateError: if the journal cannot be written. The step in progress is in it as requested.
         """
         self._waiting.extend(moves)
         while True:
@@ -276,7 +276,7 @@ class Mover:
         self.journal.write("stopped", reason=reason)
 
     def _begin(self, move: TransferStep) -> None:
-        """Ask for a step, unless the bundle is not where the plan says."""
+        """Request a step, unless the bundle is not where the plan has it."""
         if move.requested is not None:
             before = Owned(move.requested["from"], move.requested["since_us"])
             self._going.append(_Going(move, before, 0, None, time.monotonic()))
@@ -287,7 +287,7 @@ class Mover:
             self._waiting.appendleft(move)
             self._end(f"the admin REST cannot be asked for brokers: {reason_of(error)}")
             return
-        # As late as can be: what others do after it is overridden.
+        # This is read as late as possible, since later changes by others are overridden.
         self.watch.look()
         owner, reason = self.watch.owner(move.bundle), obstacle(move, self.watch, registered)
         if reason is not None or owner is None:
@@ -323,7 +323,7 @@ class Mover:
         if owner is not None and bool(requested.get("back")) == going.move.is_back:
             self._record_arrival(going, owner)
             return
-        # It was not carried out; or it was one of the way there, whatever became of it.
+        # The step was not carried out, or it was a step in the other direction, whatever its outcome.
         self._going.remove(going)
         self._waiting.appendleft(replace(going.move, requested=None))
 
@@ -333,7 +333,7 @@ class Mover:
         if owner.broker == going.move.destination:
             self._close_step(going.move, "moved", "somebody else unloaded it as well" if others else "", going)
         elif others or not is_ours:
-            # Not for the way back to undo: for all that is known somebody else has moved it there.
+            # The way back does not undo this, since another process may have moved it there.
             self._close_step(
                 going.move, "skipped", f"{owner.broker} owns the bundle: somebody else has moved it", going
             )
@@ -343,7 +343,7 @@ class Mover:
     def _record_refusal(self, going: _Going, error: Exception) -> None:
         """End a step whose request failed while nothing was seen to happen."""
         is_refusal = isinstance(error, AdminRefusedError)
-        # What somebody else did first may be the reason of the refusal, and its record on its way.
+        # The refusal may be due to an earlier change by another process whose record has not arrived yet.
         if going.age_s < (_REFUSED_S if is_refusal else _TRACELESS_S):
             return
         sentence = f"{going.move}: {refusal(error)}"
@@ -364,7 +364,7 @@ class Mover:
     ) -> None:
         if going is not None:
             self._going.remove(going)
-            # Finished moves are paced as well, not only those that begin.
+            # The pace counts from the end of a move as well, not only from its beginning.
             self._next_at = max(self._next_at, time.monotonic() + self.pace.interval_s)
         self.journal.write(event, **move.place, **values, **({"reason": reason} if reason else {}))
         self._done.outcomes.append(move.end_with(event, reason))

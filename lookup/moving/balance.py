@@ -27,16 +27,16 @@ class Move:
     bundle: str
     source: int
     destination: int
-    #: bytes per second; of a bundle without report its broker's other load in equal shares
+    #: bytes per second, for a bundle without report an equal share of its broker's other load
     weight: float
     reason: str
 
 
 class Balance:
-    """Loads of brokers while bundles move; even means the same load / capacity for those that stay.
+    """Loads of brokers while bundles move. Even loads are the same load / capacity for all brokers that stay.
 
     Args:
-        drain: ids of brokers that give up what they have.
+        drain: ids of brokers that give up their bundles.
     """
 
     def __init__(self, state: ClusterState, drain: Collection[str]) -> None:
@@ -47,11 +47,11 @@ class Balance:
         reported = np.nan_to_num(view.load.throughput)
         #: bytes per second, shape (n_brokers,)
         self.loads: Floats = np.maximum(reported, named)
-        #: what brokers carry besides bundles with a report
+        #: load of brokers without that of bundles with a report
         self.besides: Floats = self.loads - named
         is_known = np.isfinite(view.capacity) & (view.capacity > 0.0)
         self.capacities = np.where(is_known, view.capacity, view.capacity[is_known].mean() if is_known.any() else 1.0)
-        #: brokers whose load is known, and of these those that stay
+        #: brokers whose load is known, and those of them that stay
         self.counted: Bools = view.registered & ~np.isnan(view.load.throughput)
         self.staying: Bools = self.counted & ~self.drained
 
@@ -69,10 +69,11 @@ class Balance:
         return float(self.loads[self.counted].sum() / self.capacities[self.staying].sum())
 
     def gains(self, sources: Ints, destinations: Ints, weights: Floats) -> Floats:
-        """Return by how much each move, made next, would even the loads out; below 0 if they were less even after it.
+        """Compute by how much each move, made next, would even out the loads, below 0 if they become less even.
 
-        It is what the move takes from the squares of distances to an even load, in bytes per second: of a small move
-        twice its weight times how much fuller its source is than its destination, as a ratio to the mean.
+        It is the move's reduction of the squares of distances to an even load, in bytes per second. For a small move it
+        is
+        twice its weight times the difference in load between its source and its destination, as a ratio to the mean.
         """
         gains = np.zeros(len(weights))
         for ends, change in ((sources, -weights), (destinations, weights)):
@@ -81,7 +82,7 @@ class Balance:
         return gains / self.mean if self.mean > 0.0 else gains
 
     def figures(self) -> dict[tuple[str, str | None], float]:
-        """Return imbalance and deviation of the loads, by metric; an idle cluster is even."""
+        """Compute imbalance and deviation of the loads, by metric. An idle cluster is even."""
         filled, staying, mean = self.loads / self.capacities, self.staying, self.mean
         if not mean > 0.0:
             return {("imbalance", None): 1.0, ("deviation", None): 0.0}

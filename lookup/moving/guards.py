@@ -1,4 +1,4 @@
-"""Guards of an apply: each is looked at before every step, and says in one sentence why no further step may begin."""
+"""Guards of an apply, checked before every step. Each gives a reason in one sentence if no step may begin."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["Guard", "Tolerances", "guards_of", "stopped_by"]
 
 @dataclass(frozen=True)
 class Guard:
-    """One thing that is looked at, by what should hold of it."""
+    """One check, with the condition that should hold."""
 
-    #: what should hold, in words
+    #: the condition that should hold, in words
     text: str
-    #: returns why to stop, None to go on; raises OSError if it cannot be looked at, which is a reason as well, and
-    #: ValueError if what was looked at is not what it should be
+    #: returns the reason to stop, None to continue. It raises OSError if the check is not possible, which is a reason
+    #: as well, and ValueError if the answer is malformed
     look: Callable[[], str | None]
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What guards allow."""
+    """The limits of guards."""
 
     #: seconds
     max_load_age_s: float = 1200.0
@@ -52,7 +52,7 @@ def guards_of(
     brokers: Sequence[str],
     plan: MovePlan,
 ) -> list[Guard]:
-    """Return the guards of an apply, which wants these brokers there and well."""
+    """Build the guards of an apply, which requires that these brokers are registered and healthy."""
     urls = {broker.id: broker.web_url or f"http://{broker.id}" for broker in plan.brokers if broker.id in brokers}
     doors = {broker: _broker_client(url, endpoints) for broker, url in urls.items()}
     guards: list[Guard] = [
@@ -67,11 +67,11 @@ def guards_of(
 
 
 def stopped_by(guards: Iterable[Guard]) -> str | None:
-    """Return the sentence of the first guard that says to stop."""
+    """Find the sentence of the first guard that stops the apply."""
     for guard in guards:
         try:
             sentence = guard.look()
-        # What cannot be looked at is not known to be well.
+        # A check that is not possible counts as failed.
         except (OSError, ValueError, InputError) as error:
             sentence = f"it is not known whether {guard}: {reason_of(error)}"
         if sentence is not None:
@@ -80,7 +80,7 @@ def stopped_by(guards: Iterable[Guard]) -> str | None:
 
 
 def _broker_client(url: str, endpoints: Endpoints) -> AdminRest:
-    """Return the REST of one broker, with the token only if its address is one that was given."""
+    """Build the REST client of one broker, with the token only if its address is a given one."""
     credentials, (scheme, servers) = endpoints.credentials, split_servers(endpoints.admin or "")
     is_given = url.rstrip("/") in {f"{scheme}{server}" for server in servers}
     bare = Credentials(tls_ca=credentials.tls_ca, tls_cert=credentials.tls_cert, tls_key=credentials.tls_key)
@@ -106,7 +106,7 @@ def _guard_registrations(rest: AdminRest, cluster: str, brokers: Sequence[str], 
 
 
 def _answers(door: AdminRest) -> str | None:
-    """Return why a broker cannot be reached; that it refuses is an answer."""
+    """Explain why a broker cannot be reached. A refusal counts as an answer."""
     try:
         door.fetch("admin/v2/brokers/ready", bytes)
     except (OSError, ValueError) as error:
@@ -138,7 +138,7 @@ def _reporting(watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> G
 def _guard_query(prometheus: AdminRest, query: str) -> Guard:
     def look() -> str | None:
         for labels, value in prometheus.fetch(f"api/v1/query?{urlencode({'query': query})}", _samples):
-            # NaN as well: it is not 0.
+            # NaN counts as well, since it is not 0.
             if value != 0:
                 where = f" for {labels}" if labels else ""
                 return f"the query {query} gives {value:g}{where}; it should give nothing, or 0"

@@ -1,16 +1,16 @@
-"""Keep the journal of an apply: what was found, asked for and seen, each on the disk before anything follows it.
+"""Keep the journal of an apply, with facts, requests and observations. Each is on disk before the next action.
 
-A file of JSON lines beside the plan. The first line holds the whole plan, so that the journal alone is the way back; a
-last line that was cut off by a crash never happened. One process writes at a time.
+It is a file of JSON lines beside the plan. The first line holds the whole plan, so the journal alone is enough for the
+way back. A last line that was cut off by a crash does not count. One process writes at a time.
 
-    begun       the plan, and that nothing has been done
+    begun       the plan, before anything has been done
     freezing    the value of `loadBalancerSheddingEnabled` that was found, before it is set to false
     thawed      it is as it was found
-    requested   a step, before the request is sent: its bundle, `from`, `to`, and since when `from` owns it
+    requested   a step, before the request is sent, with its bundle, `from`, `to`, and since when `from` owns it
     moved       the destination owns the bundle
-    elsewhere   the bundle has left its owner, and another broker than the destination owns it: `owner`
+    elsewhere   the bundle has left its owner, and another broker than the destination owns it, with `owner`
     skipped     the step was not made, with the reason
-    failed      it is not known, or the cluster refused; looked up when the journal is gone on with
+    failed      the outcome is not known, or the cluster refused. It is looked up when the journal is continued
     stopped     no further step was begun, with the reason
 
 Steps of the way back have `back`. Each entry has a `checksum` of itself and the one before it.
@@ -41,7 +41,7 @@ _STEPS = FINAL | {"requested", "failed"}
 
 
 class Journal:
-    """The journal of one plan; a context that keeps others from writing it, if it is not only read.
+    """The journal of one plan, and a context that prevents others from writing it, unless it is only read.
 
     Raises:
         InputError: if the file is no journal, is damaged, or another process writes it.
@@ -54,7 +54,7 @@ class Journal:
         #: the latest entry of each step, on the way there and on the way back
         self.there: dict[int, dict[str, Any]] = {}
         self.back: dict[int, dict[str, Any]] = {}
-        #: the latest entry of shedding; None: it was never touched
+        #: the latest entry of shedding, None if it was never changed
         self._shedding: dict[str, Any] | None = None
         self._file: IO[bytes] | None = None
         self._checksum = ""
@@ -67,7 +67,7 @@ class Journal:
             content = file.read()
             whole = content[: content.rfind(b"\n") + 1]
             self._read(whole)
-            # What was cut off would spoil the next line.
+            # A cut-off line would spoil the next one.
             file.truncate(len(whole))
         except BlockingIOError:
             file.close()
@@ -94,7 +94,7 @@ class Journal:
 
     @property
     def frozen(self) -> Mapping[str, Any] | None:
-        """The entry that says what `loadBalancerSheddingEnabled` was, if it was not put back; else None."""
+        """The entry with the previous `loadBalancerSheddingEnabled`, if it was not put back, else None."""
         return self._shedding if self._shedding is not None and self._shedding["event"] == "freezing" else None
 
     def begin(self, plan: MovePlan) -> None:
@@ -102,13 +102,13 @@ class Journal:
         self.write("begun", journal=_VERSION, plan=json.loads(plan_bytes(plan)))
 
     def write(self, event: str, **values: Any) -> None:
-        """Add an entry, which is on the disk when this returns; raise StateError if it cannot be written."""
+        """Add an entry, which is on the disk when this returns. Raise StateError if it cannot be written."""
         assert self._file is not None
         entry = {"at": datetime.now(UTC).isoformat().replace("+00:00", "Z"), "event": event, **values}
         entry["checksum"] = digest([self._checksum, entry])
         end, left = os.fstat(self._file.fileno()).st_size, (json.dumps(entry, ensure_ascii=False) + "\n").encode()
         try:
-            # A part may fit on a disk that is nearly full: what is left raises.
+            # A part may fit on a disk that is nearly full, and then the rest raises.
             while left:
                 left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())

@@ -1,7 +1,7 @@
-"""Where the clients of bundles are, by the lookups that they sent, and how much load is near them.
+"""Find where the clients of bundles are, by their lookups, and how much load is near them.
 
-A client looks a topic up when it connects, and stays for hours: of LOOKUPS the rows of a day count, and of these what
-clients send in their properties. Load is near on a broker that publishes what its clients send.
+A client looks a topic up when it connects, and stays connected for hours. So the rows of LOOKUPS of one day count, and
+in them the properties that clients send. Load is near on a broker that publishes the same values as its clients send.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lookup.moving.reading import Rows, rows_between
 
 __all__ = ["Origins", "near_loads", "origins_of", "with_lookups"]
 
-#: By client property, bundle and value: weight per second.
+#: Weight per second by client property, bundle and value.
 Origins = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 #: Seconds before the instant whose lookups count.
@@ -39,10 +39,10 @@ _SUMS = pa.schema({"topic": pa.string(), "properties": pa.string(), "weight": pa
 
 
 def with_lookups(rows: Rows, folder: str) -> Rows:
-    """Return a cluster's rows with its lookups that carry properties.
+    """Add lookups with properties to a cluster's rows.
 
     Args:
-        folder: LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it; path or URI.
+        folder: LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it, as a path or URI.
 
     Raises:
         InputError: if there is no such table, or its columns are not those of LOOKUPS.
@@ -58,7 +58,7 @@ def with_lookups(rows: Rows, folder: str) -> Rows:
             has_properties = pc.is_valid(some.column("properties"))
             columns = pa.table([*(some.column(name) for name in _PAIR), weight], schema=_SUMS)
             held.append(_sum_by_origin(columns.filter(reduce(pc.and_, (is_ours, is_demand, is_sound, has_properties)))))
-            # What is held grows with the pairs, not with the length of the day.
+            # Memory grows with the pairs, not with the length of the day.
             if sum(map(len, held)) > most:
                 held = [_sum_by_origin(pa.concat_tables(held))]
                 most = max(_MANY, 2 * len(held[0]))
@@ -74,7 +74,7 @@ def _sum_by_origin(rows: pa.Table) -> pa.Table:
 
 
 def origins_of(rows: Rows, bundles: Iterable[str]) -> tuple[Origins, tuple[str, ...]]:
-    """Return where the lookups of bundles come from, and a sentence if that is not known although lookups were read."""
+    """Sum where the lookups of bundles come from, with a sentence if read lookups do not show it."""
     if rows.lookups is None:
         return {}, ()
     bundle_of = _finder(bundles)
@@ -92,7 +92,7 @@ def origins_of(rows: Rows, bundles: Iterable[str]) -> tuple[Origins, tuple[str, 
 
 @lru_cache(maxsize=1 << 12)
 def _properties(text: str) -> tuple[tuple[str, str], ...]:
-    """Return what a client sent; nothing if the text is not what LOOKUPS has."""
+    """Read the properties of a client, empty if the text is not in the form of LOOKUPS."""
     try:
         sent = json_value(text)
     except ValueError:
@@ -102,7 +102,7 @@ def _properties(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _finder(bundles: Iterable[str]) -> Callable[[str], str | None]:
-    """Return a function from a topic to its bundle, None if that is none of these."""
+    """Build a function from a topic to its bundle, None if that is not among the bundles."""
     ranges: defaultdict[str, list[tuple[BundleRange, str]]] = defaultdict(list)
     for name in bundles:
         bundle = NamespaceBundle.parse(name)
@@ -125,9 +125,9 @@ def _finder(bundles: Iterable[str]) -> Callable[[str], str | None]:
 def near_loads(
     origins: Origins, loads: Mapping[str, float], owner_of: Callable[[str], int | None], brokers: Roster
 ) -> dict[str, float]:
-    """Return by client property which share of load is near its clients, for properties that brokers publish.
+    """Compute the share of load that is near its clients, by client property that brokers publish.
 
-    Of a bundle's load as much is near as of its lookups; bundles count of which both are known.
+    The share of a bundle's load that is near is that of its lookups. Bundles count if load and lookups are known.
 
     Args:
         loads: bytes per second by bundle.

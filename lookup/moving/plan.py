@@ -1,8 +1,10 @@
-"""The document of a plan, `plan.json`: the moves to make now, what they are based on, and what they are to bring.
+"""The document of a plan, `plan.json`, with the moves to make now, their basis, and their expected gain.
 
-Loads are bytes per second, in and out together. An imbalance is the most load / capacity of a broker, over total load /
-total capacity: 1.0 is even. A figure that is not known is None. What a plan says is bound by a checksum: it is carried
-out as it was made, or made anew.
+Loads are bytes per second, in and out together. An imbalance is the highest load / capacity of a broker, over total
+load
+/ total capacity, so 1.0 is even. An unknown figure is None. A checksum protects the content of a plan. It is carried
+out
+as it was made, or made again.
 """
 
 from __future__ import annotations
@@ -50,35 +52,36 @@ _AGAIN = "make another with `lookup plan`"
 
 
 class _Part(Strict):
-    """A part of the document: in Python by its fields' names, in JSON by their aliases where they have one."""
+    """A part of the document. In Python it has its fields' names, in JSON their aliases if they have one."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
 
 class Limits(_Part):
-    """What a plan was allowed to do."""
+    """The limits of a plan."""
 
-    #: most bundles that move; None: no limit
+    #: maximum number of bundles that move, None for no limit
     max_moves: Count | None = None
-    #: most load that moves, bytes per second; None: no limit
+    #: maximum load that moves, bytes per second, None for no limit
     max_weight: Number | None = None
-    #: namespaces whose bundles may move; empty: all
+    #: namespaces whose bundles may move, empty for all
     only: tuple[Text, ...] = ()
-    #: ids of brokers that were to give up what they own
+    #: ids of brokers that give up their bundles
     drain: tuple[Text, ...] = ()
 
 
 class Fingerprint(_Part):
-    """What a bundle was like when the plan was made."""
+    """The state of a bundle when the plan was made."""
 
     #: when its owner took it, as the state topic or the record has it
     since: Moment
-    #: `startTimestamp` of the owner, ms since the Unix epoch, 0 if it did not say: another one is another registration
+    #: `startTimestamp` of the owner, ms since the Unix epoch, 0 if it was missing. Another value is another
+    #: registration
     epoch: Count
 
 
 class MoveCosts(_Part):
-    """What has to connect again when a bundle moves, by its last report; None: that did not say."""
+    """The clients that reconnect when a bundle moves, by its last report, None where the report lacks them."""
 
     topics: Count | None = None
     producers: Count | None = None
@@ -103,9 +106,9 @@ class Step(_Part):
     #: ids of brokers
     source: Text = Field(validation_alias="from", serialization_alias="from")
     destination: Text = Field(validation_alias="to", serialization_alias="to")
-    #: as planned with; None: it is not known, as of a drained broker's quiet bundle
+    #: load that the plan used, None if it is not known, for example for a drained broker's quiet bundle
     weight: Number | None
-    #: why: `drain`, or the reason that the shedder gave
+    #: `drain`, or the reason from the shedder
     reason: Text
     fingerprint: Fingerprint
     costs: MoveCosts = MoveCosts()
@@ -120,7 +123,7 @@ class RefusedMove(_Part):
 
     bundle: Text
     source: Text = Field(validation_alias="from", serialization_alias="from")
-    #: None: wherever it went
+    #: None for any destination
     destination: Text | None = Field(validation_alias="to", serialization_alias="to")
     reason: Text
 
@@ -132,7 +135,7 @@ class PlannedBroker(_Part):
     id: Text
     #: asked for metrics, so that a file or another protocol has no place here
     web_url: Annotated[Text, held_to(lambda url: endpoint_problem("admin", url))] | None
-    #: before and after the plan, with what it carries besides bundles; None: it has not reported
+    #: load before and after the plan, including load outside bundles, None if it has not reported
     load: Number | None
     load_after: Number | None
     #: how many it owns
@@ -153,12 +156,12 @@ class PlannedFigure(_Part):
 
     @property
     def label(self) -> str:
-        """The name as tables write it: `near[rack]`."""
+        """The name in tables, for example `near[rack]`."""
         return self.metric if self.key is None else f"{self.metric}[{self.key}]"
 
 
 class MovePlan(_Part):
-    """A plan; `made` in UTC."""
+    """A plan. `made` is in UTC."""
 
     version: Literal[2] = Field(default=VERSION, validation_alias="plan", serialization_alias="plan")
     cluster: Text
@@ -173,9 +176,9 @@ class MovePlan(_Part):
     #: `imbalance`, `deviation` of load / capacity as a share of its mean, `outside_isolation` if there are policies,
     #: and `near` by the lookups of the day before if they were read
     figures: tuple[PlannedFigure, ...]
-    #: why there are these steps, or none; one sentence
+    #: reason for these steps, or for none, in one sentence
     why: Text = "planned"
-    #: what was missing when the plan was made, a sentence each
+    #: data that was missing when the plan was made, a sentence each
     missing: tuple[Text, ...] = ()
 
     def figure(self, metric: str, key: str | None = None) -> PlannedFigure:
@@ -184,22 +187,22 @@ class MovePlan(_Part):
 
 
 def plan_bytes(plan: MovePlan) -> bytes:
-    """Write a plan as JSON text in UTF-8; the same plan gives the same bytes."""
+    """Write a plan as JSON text in UTF-8. The same plan gives the same bytes."""
     content = plan.model_dump(mode="json")
     content["checksum"] = digest(content)
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def plan_file(path: str | os.PathLike[str]) -> Path:
-    """Return the file of a plan that is named by its folder, or by itself."""
+    """Build the path of a plan from its folder, or from the file itself."""
     return Path(path, PLAN) if Path(path).is_dir() else Path(path)
 
 
 def read_plan(path: str | os.PathLike[str]) -> MovePlan:
-    """Read a plan; the path of `plan.json`, or of its folder.
+    """Read a plan from the path of `plan.json`, or of its folder.
 
     Raises:
-        InputError: if there is none, or it is of another version, was cut off or edited; one sentence that says which.
+        InputError: in one sentence, if there is none, or it has another version, was cut off or edited.
         OSError: if it cannot be read.
     """
     file = plan_file(path)
@@ -213,11 +216,11 @@ def read_plan(path: str | os.PathLike[str]) -> MovePlan:
 
 
 def plan_of(content: object, name: str) -> MovePlan:
-    """Return the plan that a document is.
+    """Read a plan from a document.
 
     Args:
         content: as read from JSON.
-        name: what sentences call it.
+        name: name of the document in messages.
 
     Raises:
         InputError: as `read_plan` does.
@@ -230,7 +233,7 @@ def plan_of(content: object, name: str) -> MovePlan:
     if content.pop("checksum", None) != digest(content):
         raise InputError(f"{name} was changed since it was written: its checksum does not fit; {_AGAIN}")
     try:
-        # As JSON, in which a list may stand for a tuple.
+        # The comparison is in JSON, where a list may replace a tuple.
         return MovePlan.model_validate_json(json.dumps(content))
     except ValidationError as error:
         loc, sentence = next(problems_of(error, MovePlan))
@@ -238,6 +241,6 @@ def plan_of(content: object, name: str) -> MovePlan:
 
 
 def digest(content: object) -> str:
-    """Return a name for a JSON value, whatever the order of its keys and its spaces."""
+    """Hash a JSON value, regardless of the order of its keys and its spaces."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

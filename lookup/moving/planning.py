@@ -1,9 +1,10 @@
-"""From a cluster's state, a policy and limits to a plan: what is drained, what the shedder moves, and in which order.
+"""Build a plan from a cluster's state, a policy and limits.
 
-The engine judges every move as in a cycle of a replay; limits are refusals that the shedder meets, and what it may not
-touch it does not see. What it may move in one cycle by its own settings gives way to limits that are given for a plan.
-Its hit counts do not keep it still: it is asked again about the same state until it acts, ends for another reason or
-says the same again, as if the cluster stayed as it is for so many cycles. Means over a history are those of one report.
+It drains brokers, lets the shedder move bundles, and sorts the moves. The engine judges every move as in a cycle of a
+replay. Limits appear to the shedder as refusals, and bundles that it
+may not move are hidden from it. Limits that are given for a plan replace the shedder's own limits for one cycle. Hit
+counts do not stop it. It is called again with the same state until it acts, ends for another reason or returns the same
+again, as if the cluster had been unchanged for so many cycles. Means over a history are those of one report.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ Floats = NDArray[np.float64]
 
 #: Reason of the moves of a drained broker, and of moves that limits refuse.
 DRAIN, MAX_MOVES, MAX_WEIGHT = "drain", "max-moves", "max-weight"
-#: Reasons of moves that no shedder proposes: their owner must not keep the bundle.
+#: Reasons of moves that no shedder proposes, for owners that must not keep the bundle.
 _MUST_LEAVE = frozenset({DRAIN, str(Reason.ISOLATION)})
 #: How often a shedder is asked that counts hits.
 _CYCLES = 100
@@ -66,7 +67,7 @@ _FIGURES: Mapping[str, tuple[str, Literal["up", "down"]]] = {
 }
 #: Sums of the same numbers in another order differ by less, as a ratio.
 _ROUND_OFF = 1e-9
-#: What is below is no step: load of a bundle over the mean broker's, and the lightest moves together over all.
+#: Moves below are left out, by the load of a bundle over the mean broker's, and that of the lightest moves over all.
 _LEAST, _LEAST_TOGETHER = 0.001, 0.01
 
 
@@ -74,11 +75,11 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
     """Plan the moves to make now.
 
     Args:
-        policy: has a shedder; its filters judge where bundles may go.
+        policy: has a shedder. Its filters decide where bundles may go.
         limits: brokers to drain by their ids, or by their hosts if these name one broker.
 
     Raises:
-        InputError: if the policy has no shedder, or a limit names a broker or a namespace that there is not.
+        InputError: if the policy has no shedder, or a limit names an unknown broker or namespace.
         PolicyError: if a part of the policy fails.
     """
     if policy.shedder is None:
@@ -109,7 +110,7 @@ def _drain(state: ClusterState, name: str) -> str:
 
 @dataclass(frozen=True)
 class _Bounded:
-    """A shedder within limits, which notes what it is refused."""
+    """A shedder within limits, which records refused unloads."""
 
     name: str
     reads: frozenset[str]
@@ -122,13 +123,13 @@ class _Bounded:
     def propose(
         self, view: ClusterView, memory: MutableMapping[str, Any]
     ) -> Generator[Unload | Probe, Ruling, CycleOutcome]:
-        """Hand proposals on, but for those that a limit forbids."""
+        """Pass proposals on, except those forbidden by a limit."""
         cycle = self.shedder.propose(view, memory)
         try:
             proposal = next(cycle)
             while True:
                 unload: Any = proposal.unload if isinstance(proposal, Probe) else proposal
-                # What is no unload is for the engine to refuse.
+                # The engine rejects any other object.
                 why = self.objection(unload) if isinstance(unload, Unload) else None
                 ruling = Ruling(accepted=False, reason=Reason.FILTERED) if why else (yield proposal)
                 if not ruling.accepted and isinstance(unload, Unload):
@@ -144,13 +145,13 @@ class _Planner:
 
     def __init__(self, state: ClusterState, policy: Policy, limits: Limits) -> None:
         self._state, self._limits = state, limits
-        # A filter that fails refuses: nothing moves to where nobody could say that it may.
+        # A filter that fails refuses a move, since it is not known whether the move is allowed.
         self._policy = policy.with_errors_raised
         view = state.fresh_view()
         self.balance, self._start = Balance(state, limits.drain), Balance(state, limits.drain)
         if not self.balance.staying.any():
             raise InputError(Argument("drain"), ": no broker with a load report is left that could take anything")
-        # What is drained takes nothing.
+        # Drained brokers do not get bundles.
         self._view = replace(view, registered=view.registered & ~self.balance.drained)
         self._instant = Instant(self._policy, self._view)
         assert isinstance(view.ownership, Ownership)
@@ -162,7 +163,7 @@ class _Planner:
         self._quiet = Counter(
             self._number(owned.broker) for bundle, owned in state.owners.items() if bundle not in state.loads
         )
-        #: by bundle: where it was to go, and why it may not
+        #: by bundle, its intended destination, and the reason why it may not move
         self._refused: dict[str, tuple[str | None, str]] = {}
 
     # Limits.
@@ -206,7 +207,7 @@ class _Planner:
                 self._carry_out(Move(bundle, source, place, weight, leaving[bundle]))
 
     def _must_leave(self, bundle: str) -> str | None:
-        """Return why a bundle cannot stay: its broker is drained, or a filter would never let it have the bundle."""
+        """Explain why a bundle cannot stay. Its broker is drained, or a filter always refuses it the bundle."""
         owner = self._state.owners[bundle].broker
         if owner in self._limits.drain:
             return DRAIN
@@ -230,7 +231,7 @@ class _Planner:
         return number
 
     def _weight(self, bundle: str) -> float:
-        """Return the load of a bundle; of one without report an equal share of what its broker carries besides."""
+        """Look up the load of a bundle, by default an equal share of its broker's load outside reported bundles."""
         load = self._state.loads.get(bundle)
         if load is not None:
             return load
@@ -238,7 +239,7 @@ class _Planner:
         return float(self.balance.besides[source] / self._quiet[source])
 
     def _place_for(self, bundle: str, weight: float) -> int | str:
-        """Return the broker that a bundle leaves emptiest, or why there is none."""
+        """Choose the broker with the least load after it gets a bundle, or return why there is none."""
         if is_system_bundle(bundle):
             return Reason.SYSTEM_NAMESPACE
         objection = self._objection(weight)
@@ -274,7 +275,7 @@ class _Planner:
     # The shedder.
 
     def shed(self) -> CycleOutcome:
-        """Let the shedder judge the cluster as it is after the drain; return how it ended."""
+        """Run the shedder on the cluster after the drain, and return the outcome."""
         shedder = self._policy.shedder
         assert shedder is not None
         if self._moves_left < 1 or not self._weight_left > 0.0:
@@ -288,7 +289,7 @@ class _Planner:
         memory: dict[str, Any] = {}
 
         def carry_out(unload: Unload) -> None:
-            """Note a move; if the shedder names no destination it is the broker with most room that may have it."""
+            """Record a move. The default destination is the emptiest broker that may have the bundle."""
             source, weight = self._number(unload.source), self._weight(unload.bundle)
             place = self._place_for(unload.bundle, weight) if unload.destination is None else unload.destination
             number = self._view.brokers.number(place) if isinstance(place, str) else place
@@ -304,23 +305,23 @@ class _Planner:
         for _ in range(_CYCLES if len(instant.offered) > 1 else 0):
             report, before = run_sheds(policy, instant, memory, unloading), short
             short = report.outcome.short
-            # One that counts falls short of less each time; of a balanced cluster it says the same again.
+            # A shedder that counts hits lacks fewer each time. For a balanced cluster it returns the same again.
             is_said_again = short is not None and short == before
             if report.accepted or report.outcome.reason is not CycleReason.HIT_COUNT or is_said_again:
                 break
         return report.outcome
 
     def _relieves(self, source: int, destination: int, weight: float) -> bool:
-        """Return whether the destination of a move is emptier than its source is now."""
+        """Check whether the destination after a move is emptier than its source is now."""
         loads, capacities = self.balance.loads, self.balance.capacities
         return bool((loads[destination] + weight) / capacities[destination] < loads[source] / capacities[source])
 
     def _exceeds_limit(self, unload: Unload) -> str | None:
-        # What is nobody's is for the engine to refuse.
+        # The engine rejects unowned bundles.
         return self._objection(self._weight(unload.bundle)) if unload.bundle in self._state.owners else None
 
     def _with_plan_budget(self, shedder: Shedder) -> Shedder:
-        """Return a shedder whose own budget for a cycle, if it has one, gives way to limits that are given."""
+        """Replace a shedder's own budget for a cycle, if it has one, by the limits of the plan."""
         limits = self._limits
         if limits.max_moves is None and limits.max_weight is None:
             return shedder
@@ -334,7 +335,7 @@ class _Planner:
         return replace(given, **{name: value for name, value in budget.items() if name in has})  # type: ignore[no-any-return]
 
     def _shown_load(self) -> Load:
-        """Return the load that the shedder sees: after the drain, and only the bundles that it may move."""
+        """Build the load that the shedder sees after the drain, with only the bundles that it may move."""
         load, moved = self._view.load, {move.bundle for move in self.moves}
         shown = [
             ascending(
@@ -423,7 +424,7 @@ class _Planner:
         )
 
     def _unread(self) -> Iterable[str]:
-        """Yield what the shedder goes by and no report says."""
+        """Yield the inputs of the shedder that no report has."""
         shedder = self._policy.shedder
         assert shedder is not None
         if "view.load.origins" in checked_reads(shedder) and not self._view.load.origins:
@@ -474,7 +475,7 @@ class _Planner:
             yield f"ended by the age of reports: {join_names(silent)} can take nothing"
 
     def _steps(self) -> Iterable[Step]:
-        """Yield the moves in their order: first what must leave, then always what gains most for each reconnect."""
+        """Yield the moves in order, required ones first, and then by the most gain for each reconnect."""
         balance, state, ids = Balance(self._state, self._limits.drain), self._state, self._view.brokers.ids
         most, number = balance.figures()["imbalance", None], 0
         for is_drain in (True, False):
@@ -514,7 +515,7 @@ class _Planner:
         return MoveCosts(topics=stats.topics, producers=stats.producer_count, consumers=stats.consumer_count)
 
     def _nearness_gain(self, move: Move) -> float:
-        """Return how much load a move brings near its clients, bytes per second, if the shedder goes by that."""
+        """Compute the load that a move brings near its clients, bytes per second, 0 if it does not count."""
         key, brokers = getattr(self._policy.shedder, "near", None) or "", self._view.brokers
         said = self._view.load.origins.get(key, {}).get(move.bundle, {})
         shares = [said.get(str(brokers[number].property_of(key)), 0.0) for number in (move.source, move.destination)]

@@ -1,4 +1,4 @@
-"""Read a cluster as it is, or as it was at an instant of its record: the same rows of tables in both cases."""
+"""Read the current state of a cluster, or its state at an instant of its record, as the same rows of tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lookup.settings.resolve import policies_of
 
 __all__ = ["WINDOW_US", "Rows", "read_now", "read_record", "rows_between"]
 
-#: Reports that count: those of the last hour, µs. A broker whose load hardly changes reports every 15 minutes.
+#: Age of reports that count, one hour, µs. A broker whose load hardly changes reports every 15 minutes.
 WINDOW_US = 3600 * US_PER_S
 #: Tables of which only the window is read.
 _REPORTS: tuple[TableName, ...] = ("loads", "bundles")
@@ -52,14 +52,14 @@ class Rows:
     #: with the canonical columns
     tables: Mapping[TableName, pa.Table]
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
-    #: what could not be read, a sentence each
+    #: data that could not be read, a sentence each
     missing: tuple[str, ...] = ()
-    #: lookups of the day before the instant by `topic`, `properties` and `weight`, in order of the first two; None:
+    #: lookups of the day before the instant by `topic`, `properties` and `weight`, in order of the first two, None if
     #: they were not read
     lookups: pa.Table | None = None
 
     def file(self, table: TableName) -> LogFile:
-        """Return what stands for the source of a table's rows in sentences."""
+        """Describe the source of a table's rows for messages."""
         return LogFile(f"{self.source}, {table.upper()}", (), tuple(self.tables[table].column_names))
 
 
@@ -72,10 +72,10 @@ def read_record(
     """Read the rows of a record up to an instant.
 
     Args:
-        folder: a folder of `lookup collect`, or one with tables of these names; path or URI.
-        at_us: µs; default: the end of the record.
+        folder: a folder of `lookup collect`, or one with tables of these names, as a path or URI.
+        at_us: µs, by default the end of the record.
         cluster: its name, if the tables have several.
-        namespaces: TOML with `[[namespaces]]`, in place of the record's `namespaces.toml`; the text of the file.
+        namespaces: TOML with `[[namespaces]]`, instead of the record's `namespaces.toml`, as the text of the file.
 
     Raises:
         InputError: if there is no record, it is one of another cluster, or ends before the instant or begins after it.
@@ -118,17 +118,17 @@ def _up_to(files: Iterable[LogFile], table: TableName, at_us: int) -> pa.Table:
     """Read the rows of a table that count at an instant, in order of time, then of the files."""
     from_us = at_us - WINDOW_US if table in _REPORTS else FIRST_US
     joined = pa.concat_tables([CANONICAL[table].empty_table(), *rows_between(files, table, from_us, at_us)])
-    # Stable: of one instant what comes later in the files holds.
+    # The sort is stable, so for one instant the later row in the files counts.
     return joined.take(pc.sort_indices(joined.column("ts")))
 
 
 def rows_between(
     files: Iterable[LogFile], table: TableName, from_us: int, at_us: int, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a table after an instant and up to another, some at a time, in the order of the files.
+    """Yield the rows of a table after an instant and up to another, in batches, in the order of the files.
 
     Args:
-        columns: those that are read, the others are null; default: all.
+        columns: columns to read, by default all. The others are null.
     """
     for file in files:
         first_us, last_us = table_span((file,)) or (FIRST_US, LAST_US)
@@ -136,7 +136,8 @@ def rows_between(
             continue
         wanted = [name for name in file.columns if columns is None or name in columns]
         with open_parquet(file.path) as parquet:
-            # In batches: a day of a large cluster has millions of rows, of which an hour counts.
+            # Rows are read in batches, since a day of a large cluster has millions of rows, of which only an hour
+            # counts.
             for batch in parquet.iter_batches(_ROWS, columns=wanted, use_threads=False):
                 rows = _canonical(pa.Table.from_batches([batch]), table, file.cluster)
                 ts = rows.column("ts").cast(pa.int64())
@@ -144,7 +145,7 @@ def rows_between(
 
 
 def _canonical(rows: pa.Table, table: TableName, cluster: str | None) -> pa.Table:
-    """Return a file's rows with the canonical columns and types; what it has not is null."""
+    """Convert a file's rows to the canonical columns and types, with null for missing columns."""
     columns = []
     for entry in CANONICAL[table]:
         if entry.name == "cluster" and cluster is not None:
@@ -158,7 +159,7 @@ def _canonical(rows: pa.Table, table: TableName, cluster: str | None) -> pa.Tabl
 
 
 def _settings_of(folder: str, given: str | None) -> tuple[NamespacePolicies, tuple[str, ...]]:
-    """Return what is known of namespaces, and a sentence if nobody has said what operators have set."""
+    """Read the settings of namespaces, and add a sentence if the operators' settings are unknown."""
     system, root = locate(folder)
     path, text = "namespaces", given
     if text is None:
@@ -184,17 +185,17 @@ def read_now(
     *,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Rows:
-    """Read a cluster as it is: until all owners are known and every registered broker has reported its load.
+    """Read the current state of a cluster, until all owners and all registered brokers' loads are known.
 
     Args:
-        wait_s: seconds after which what has been read has to do.
-        namespaces: as for `read_record`; default: the admin REST is asked for isolation policies and groups.
+        wait_s: seconds after which it continues with the data read so far.
+        namespaces: as for `recorded`. By default isolation policies and groups are read from the admin REST.
 
     Raises:
-        InputError: if the cluster's name, the brokers or the owners are not known; in one sentence, with the reason.
+        InputError: in one sentence with the reason, if the cluster's name, the brokers or the owners are not known.
     """
     if endpoints.service_url is None or (endpoints.zookeeper or endpoints.admin) is None:
-        # In this order: the topics give two of the three.
+        # The order matters, since the topics give two of the three.
         flag = "service_url" if endpoints.service_url is None else "zookeeper"
         lacks = "owners and loads are not known" if endpoints.service_url is None else "brokers are not known"
         raise InputError(Argument(flag), f" must be given: without it {lacks}")
@@ -224,7 +225,7 @@ def read_now(
 
 
 def _confirmed_name(endpoints: Endpoints, rest: AdminRest | None) -> str:
-    """Return the cluster's name; ask the REST, even if it is given, whether it answers at all."""
+    """Read the cluster's name, and call the REST even if it is given, to check that it answers."""
     name = endpoints.cluster or asked_name(rest)
     problem = cluster_problem(name)
     if problem is not None:
@@ -247,7 +248,7 @@ class _Seen:
     bundles: set[str | None] = field(default_factory=set)
 
     def take(self, observer: Observer, record: Any) -> None:
-        """Let the observer have a record, and note what it was."""
+        """Pass a record to the observer, and note its kind."""
         observer.take(record)
         match record:
             case BrokerRegistry():
@@ -260,7 +261,6 @@ class _Seen:
                 self.bundles.add(broker)
 
     def is_complete(self, observer: Observer) -> bool:
-        """Return whether nothing is missing any more."""
         return self.has_registry and self.has_owners and not list(self._late(observer))
 
     def _late(self, observer: Observer) -> Iterator[str]:
@@ -270,7 +270,7 @@ class _Seen:
                 yield broker
 
     def in_vain(self, observer: Observer) -> str | None:
-        """Return the reason why brokers or owners cannot be read, None while they may still come."""
+        """Explain why brokers or owners cannot be read, None while they may still come."""
         needed = [source for source, has in (("zookeeper", self.has_registry), ("state", self.has_owners)) if not has]
         # Without ZooKeeper brokers are those of the REST.
         sources = [*needed, *(("admin",) if not self.has_registry else ())]
@@ -292,7 +292,7 @@ class _Seen:
             raise InputError(f"cluster {observer.cluster}: no load of a broker is known: {why}")
 
     def missing(self, observer: Observer, wait_s: float) -> Iterator[str]:
-        """Yield a sentence for what did not come in time, and for messages that are not what Pulsar writes."""
+        """Yield a sentence for each missing report, and for messages that are not in Pulsar's form."""
         late = list(self._late(observer))
         if late:
             yield f"{join_names(late)} did not report load and bundles within {wait_s:g} s; {_QUIET}"
@@ -319,7 +319,7 @@ def _namespaces_of(observer: Observer) -> list[str]:
 def _asked_settings(
     rest: AdminRest | None, cluster: str, namespaces: Sequence[str]
 ) -> tuple[NamespacePolicies, tuple[str, ...]]:
-    """Ask the REST for isolation policies and anti-affinity groups; a sentence says what it did not tell."""
+    """Read isolation policies and anti-affinity groups from the REST, and describe read errors."""
     if rest is None:
         return NamespacePolicies(), (f"{_UNKNOWN}: the admin REST has them, or a file of namespaces",)
     missing, isolation, groups = [], dict[str, tuple[IsolationPolicy, ...]](), dict[str, str]()
@@ -336,10 +336,11 @@ def _asked_settings(
 
 
 def _isolation_of(policies: Mapping[str, Any], namespaces: Sequence[str]) -> dict[str, tuple[IsolationPolicy, ...]]:
-    """Return isolation policies by namespace, from what Pulsar writes by policy.
+    """Convert Pulsar's isolation policies to policies by namespace.
 
-    Patterns of namespaces stand for namespaces as well: what a policy claims is claimed, whether its namespaces have
-    bundles now or not.
+    Patterns of namespaces count as namespaces as well, so a policy applies to its namespaces whether these have bundles
+    now
+    or not.
     """
     found: dict[str, tuple[IsolationPolicy, ...]] = {}
     for policy in policies.values():

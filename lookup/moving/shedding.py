@@ -15,7 +15,7 @@ from lookup.moving.journal import Journal
 
 __all__ = ["KEY", "frozen_shedding", "put_back", "refusal"]
 
-#: Dynamic configuration; absent: what the brokers' broker.conf says holds.
+#: Dynamic configuration. If it is absent, the brokers' broker.conf applies.
 KEY = "loadBalancerSheddingEnabled"
 _OFF, _FOUND = "false", (None, "true", "false")
 #: Seconds for which putting the switch back is tried, and between two tries.
@@ -24,11 +24,11 @@ _PATIENCE_S, _AGAIN_S = 60.0, 2.0
 
 @contextmanager
 def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> Iterator[None]:
-    """Switch shedding off while the body runs, whatever ends it.
+    """Switch shedding off while the body runs, and put it back however the body ends.
 
     Raises:
         InputError: if it cannot be switched.
-        StateError: if it cannot be switched back; the journal says what it was.
+        StateError: if it cannot be switched back. The journal has the previous value.
     """
     try:
         before = _values(rest).get(KEY)
@@ -44,7 +44,7 @@ def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None
         yield
         return
     try:
-        # On the disk before anything is switched: after a kill nobody else knows.
+        # The value is on the disk before anything is switched, since after a kill it is not known elsewhere.
         journal.write("freezing", found=before)
         try:
             rest.send("POST", f"brokers/configuration/{KEY}/{_OFF}")
@@ -56,13 +56,13 @@ def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None
 
 
 def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> bool:
-    """Put shedding back as a journal says it was found; return whether it says that it was touched.
+    """Restore shedding to the value in a journal, and return whether the journal has a change of it.
 
-    A value that somebody else has set meanwhile stays.
+    A value that another process has set meanwhile stays.
 
     Raises:
-        InputError: if the journal says that it was found to be something else than a boolean.
-        StateError: if that cannot be done within a minute.
+        InputError: if the value in the journal is not a boolean.
+        StateError: if that is not possible within a minute.
     """
     if journal.frozen is None:
         return False
@@ -97,7 +97,7 @@ def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> b
 
 
 def refusal(error: Exception) -> str:
-    """Return why the admin REST did not do what it was asked for, and the right that is missing if it is one."""
+    """Explain why the admin REST did not carry out a request, with the missing right if that is the reason."""
     if isinstance(error, AdminRefusedError) and error.status in (401, 403):
         return (
             f"the admin REST says {error.status}, {error.reason}: to unload bundles and to set dynamic configuration, "

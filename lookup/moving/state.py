@@ -1,4 +1,4 @@
-"""What a cluster is like at an instant, from rows of its tables: the view a shedder judges."""
+"""Build the state of a cluster at an instant from rows of its tables, which is the view of a shedder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Where Pulsar's own load managers are, and of these the extensible one; that of an operator's may be its subclass.
+#: Packages of Pulsar's own load managers, and that of the extensible one, of which an operator's may be a subclass.
 _MANAGERS, _EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.", "org.apache.pulsar.broker.loadbalance.extensions."
 
 
@@ -48,28 +48,28 @@ class ClusterState:
     """A cluster at an instant."""
 
     rows: Rows
-    #: `view.load` has bytes per second; `registered` are the brokers that can be steered
+    #: `view.load` has bytes per second, and `registered` has the brokers that can be steered
     view: ClusterView
     #: by bundle, of registered brokers
     owners: Mapping[str, Owned]
-    #: bytes per second, and the report that says so, of each bundle with an owner that is on a list of top bundles
+    #: bytes per second, and their report, of each bundle with an owner that is on a list of top bundles
     loads: Mapping[str, float]
     reports: Mapping[str, str]
-    #: what was missing, a sentence each
+    #: missing data, a sentence each
     missing: tuple[str, ...]
 
     def epoch_of(self, broker: str) -> int:
-        """Return the `startTimestamp` of a broker, ms, 0 if it did not say."""
+        """Look up the `startTimestamp` of a broker, ms, 0 if it is unknown."""
         number = self.view.brokers.number(broker)
         return 0 if number is None else self.view.brokers[number].lookup_data.start_timestamp
 
     def figures(self, moved: Mapping[str, int]) -> dict[tuple[str, str | None], float]:
-        """Return the figures of where bundles are, by metric and client property.
+        """Compute the figures of a placement of bundles, by metric and client property.
 
         `outside_isolation` is absent without isolation policies, `near` if lookups were not read.
 
         Args:
-            moved: numbers of brokers by bundle, in place of the owners of now.
+            moved: numbers of brokers by bundle, which replace the current owners.
         """
         figures: dict[tuple[str, str | None], float] = {}
         if self.rows.namespaces.isolation:
@@ -81,7 +81,7 @@ class ClusterState:
         return figures | {("near", key): share for key, share in near.items()}
 
     def _outside(self, moved: Mapping[str, int]) -> float:
-        """Return how many bundles have an owner that their isolation policies do not name."""
+        """Count the bundles whose owner their isolation policies do not name."""
         brokers, rules = self.view.brokers, self.rows.namespaces
         owners = {name: owned.broker for name, owned in self.owners.items()}
         owners |= {name: brokers.ids[number] for name, number in moved.items()}
@@ -89,7 +89,7 @@ class ClusterState:
         return float(found.count(False))
 
     def fresh_view(self) -> ClusterView:
-        """Return the view with owners of its own, which may be changed."""
+        """Copy the view with owners of its own, which may be changed."""
         owners = Ownership(self.view.brokers.ids)
         for bundle, owned in self.owners.items():
             number = self.view.brokers.number(owned.broker)
@@ -99,10 +99,10 @@ class ClusterState:
 
 
 def state_of(rows: Rows) -> ClusterState:
-    """Put the rows of a cluster together.
+    """Build the state from the rows of a cluster.
 
     Raises:
-        InputError: if there is no broker, no bundle has an owner, or no broker has reported its load; one sentence.
+        InputError: in one sentence, if there is no broker, no bundle has an owner, or no broker has reported its load.
     """
     where, left_out = f"{rows.source} at {time_text(rows.at_us)}", Counter[str]()
     brokers = _read_brokers(rows, left_out)
@@ -118,7 +118,7 @@ def state_of(rows: Rows) -> ClusterState:
     if len(silent) == len(roster):
         raise InputError(f"{where}: no broker has reported its load within {WINDOW_US // 60_000_000} minutes")
     bundles = _bundles(rows, owners, left_out)
-    # A broker that does not say which load manager it runs may be steered.
+    # A broker that does not report its load manager may be steered.
     classes = ((broker.id, broker.lookup_data.load_manager_class_name or "") for broker in roster)
     foreign = [broker for broker, name in classes if name.startswith(_MANAGERS) and not name.startswith(_EXTENSIBLE)]
     missing = [*rows.missing]
@@ -154,7 +154,7 @@ def state_of(rows: Rows) -> ClusterState:
 
 
 def _read(rows: Rows, table: TableName, some: pa.Table, left_out: Counter[str]) -> Iterator[ReadRow]:
-    """Yield what rows say; count those that cannot be used, by reason."""
+    """Yield the records of rows, and count unusable rows by reason."""
     for row in read_rows(table, some, rows.file(table)):
         if isinstance(row, Quarantined):
             left_out[f"{row.source}: {row.reason}"] += 1
@@ -163,7 +163,7 @@ def _read(rows: Rows, table: TableName, some: pa.Table, left_out: Counter[str]) 
 
 
 def _read_loads(rows: Rows, roster: Roster, left_out: Counter[str]) -> Load:
-    """Return what brokers have reported last, as a replay reads LOADS."""
+    """Read the last reports of brokers, as a replay reads LOADS."""
     table, figures = rows.tables["loads"], Load.unknown(len(roster))
     latest = table.take(_latest(table, "broker"))
     reports = [(0, row.columns["broker"], row.value) for row in _read(rows, "loads", latest, left_out)]
@@ -195,7 +195,7 @@ def _owners(rows: Rows, left_out: Counter[str]) -> dict[str, Owned]:
 
 
 def _bundles(rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]) -> dict[str, tuple[BundleLoad, str]]:
-    """Return the latest load of each bundle with an owner, and the report that says so."""
+    """Find the latest load of each bundle with an owner, and its report."""
     table = rows.tables["bundles"]
     latest = table.take(_latest(table, "bundle"))
     names, texts = latest.column("bundle").to_pylist(), latest.column("stats").to_pylist()
@@ -209,7 +209,7 @@ def _bundles(rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]) ->
 
 
 def _figures(rows: pa.Table) -> tuple[Floats, Floats, Bools]:
-    """Return bytes and messages per second that rows of BUNDLES give, and which rows can be read."""
+    """Read bytes and messages per second from rows of BUNDLES, and find the rows that can be read."""
     batches = rows.combine_chunks().to_batches()
     plain = plain_bundles(batches[0], None) if batches else None
     if plain is None:
@@ -232,7 +232,7 @@ def _with_bundles(
 
 
 def _latest(table: pa.Table, column: str) -> Ints:
-    """Return the last row of each text of a column, in order of the texts; rows are in order of time."""
+    """Find the last row of each text of a column, in order of the texts. Rows are in order of time."""
     coded = table.column(column).combine_chunks().dictionary_encode()
     last = np.full(len(coded.dictionary), -1)
     # Of several values for one place numpy keeps the last.

@@ -1,7 +1,7 @@
-"""Watch who owns bundles while they are moved: owners by the state topic, and when brokers last reported their load.
+"""Watch the owners of bundles while they are moved, and when brokers last reported their load.
 
-The sources are those of `lookup collect`, the meaning of their records is the observer's. Everything happens in the
-caller's thread, when it looks.
+Owners come from the state topic. The sources are those of `lookup collect`, and the observer interprets their records.
+Everything happens in the caller's thread when it calls `look`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OwnerWatch:
         self.began = time.monotonic()
 
     def look(self, within_s: float = 0.0) -> None:
-        """Take all that has come; if nothing has, wait for something so many seconds."""
+        """Read all new records. If there are none, wait for one up to some seconds."""
         try:
             record = self._records.get(timeout=within_s) if within_s else self._records.get_nowait()
             while True:
@@ -70,7 +70,7 @@ class OwnerWatch:
         return [dict(zip(_COLUMNS[table], values, strict=True)) for values in self._observer.pending[table]]
 
     def owner(self, bundle: str) -> Owned | None:
-        """Return the owner of a bundle, None if it has none, as while it is on its way from one to another."""
+        """Look up the owner of a bundle, None if it has none, for example during a transfer."""
         broker = self._owners.get(bundle)
         return None if broker is None else Owned(broker, self._since_us[bundle])
 

@@ -1,3 +1,6 @@
-"""From canonical tables to decisions on Spark: codes and orders a log, walks its ticks, writes what was decided."""
+"""Replay a log on Spark, from canonical tables to decisions.
+
+It codes and orders the rows, walks over the ticks, and writes the results.
+"""
 
 __all__: list[str] = []

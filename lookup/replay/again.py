@@ -1,7 +1,7 @@
-"""Replay one run of an evaluation once more, up to an instant, and look on.
+"""Replay one run of an evaluation a second time, up to an instant, for an observer.
 
-A replay is exact: the same settings and the same log give the same decisions, so a run need not keep what its policies
-saw. Nothing is scored and no table is written.
+A replay is exact. The same settings and the same log give the same decisions, so a run need not keep the views of its
+policies. Nothing is scored and no table is written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Again", "replay_again"]
 
 @dataclass(frozen=True)
 class Again:
-    """What is replayed once more: one run of an evaluation, up to an instant."""
+    """One run of an evaluation that is replayed a second time, up to an instant."""
 
     settings: EvaluationFile
     name: RunName
@@ -44,16 +44,16 @@ def replay_again(
     *,
     progress: Callable[[str], None] = lambda message: None,
 ) -> ExclusiveReplay:
-    """Replay a run up to an instant; the log is coded by the workers, the run itself is replayed here.
+    """Replay a run up to an instant. The workers code the log, and this process replays the run.
 
     Args:
         work: a folder that every worker can reach, which the caller removes.
 
     Raises:
         InputError: if a table cannot be used, or the log has no lookups of the cluster.
-        PolicyError: if a part of the policy fails and the policy says stop.
+        PolicyError: if a part of the policy fails and the policy's `on_error` is to stop.
     """
-    # Every field of a request, read by the policy or not: what was asked is part of the answer.
+    # All fields of a request are coded, even if the policy does not read them, since they are shown with the answer.
     run, clusters = prepare(workers, again.settings, work, extras=frozenset(EXTRA_FIELDS), progress=progress)
     by_name = {cluster.name: cluster for cluster in clusters}
     if again.name.cluster not in by_name:

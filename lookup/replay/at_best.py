@@ -1,7 +1,7 @@
 """Bound how near lookups could be served if in every tick each bundle were where most of its clients are.
 
-Owners of such a placement move freely, so no policy with the same bundles serves lookups nearer. Bundles are those that
-a policy begins with, divided by the log's own splits.
+Owners in such a placement move freely, so no policy with the same bundles serves lookups nearer. The bundles are the
+first bundles of a policy, divided by the log's own splits.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: About how many counts, by group and piece, are held at a time: they stay in a core's cache.
+#: Approximate number of counts, by group and piece, that are held at a time. So many fit in a core's cache.
 _MANY_COUNTS = 1 << 19
 
 
 class _Figure(Protocol):
-    """A figure of locality, by groups of clients that no broker tells apart."""
+    """A figure of locality, by groups of clients that are equal for every broker."""
 
     metric: ClassVar[str]
     key: str | None
@@ -44,7 +44,7 @@ class _Figure(Protocol):
     n_groups: int
 
     def best(self, roster: Roster, registered: Mask, amounts: Floats) -> tuple[Floats, Floats]:
-        """Return the best total of each piece on one broker, and the amount that counts, both of shape (n_pieces,).
+        """Compute the best total of each piece on one broker and the counted amount, both of shape (n_pieces,).
 
         Args:
             amounts: lookups or weight of the groups in each piece, which one broker serves whole, shape
@@ -62,14 +62,14 @@ class _Matches:
         published = {label for roster in rosters for label in roster.labels(key)}
         labels = sorted({value for value in sent if value is not None and value in published})
         self._codes = {label: code for code, label in enumerate(labels)}
-        #: the last two groups: labels of no broker, and clients without the property
+        #: the last two groups are labels of no broker, and clients without the property
         self.n_groups = len(self._codes) + 2
         self.group_of = np.array(
             [self._codes.get(value, self.n_groups - 2) if value is not None else self.n_groups - 1 for value in sent]
         )
 
     def best(self, roster: Roster, registered: Mask, amounts: Floats) -> tuple[Floats, Floats]:
-        """Return the lookups of the most frequent label of a registered broker, and those with the property."""
+        """Count the lookups of the most frequent label of a registered broker, and all lookups with the property."""
         labels = set(roster.labels(self._property)[registered].tolist())
         here = [code for label, code in self._codes.items() if label in labels]
         return amounts[here].max(axis=0, initial=0.0), amounts[:-1].sum(axis=0)
@@ -88,17 +88,17 @@ class _Distances:
         self.group_of = np.array([self._homes.index(client.location) for client in clients])
 
     def are_known(self, roster: Roster) -> bool:
-        """Return whether any client has a distance to any broker."""
+        """Check whether any client has a distance to any broker."""
         places = {broker.location for broker in roster}
         return any(self._topology.distance(home, place) is not None for home in self._homes for place in places)
 
     def best(self, roster: Roster, registered: Mask, amounts: Floats) -> tuple[Floats, Floats]:
-        """Return the least weight x ms, and the weight of clients to which the distance of any broker is known."""
+        """Compute the least weight x ms, and the weight of clients whose distance to at least one broker is known."""
         places = {broker.location for broker, is_in in zip(roster, registered.tolist(), strict=True) if is_in}
         distances = [[self._topology.distance(home, place) for home in self._homes] for place in places]
         ms = np.array(distances, dtype=np.float64)
         is_known: Mask = np.any(np.isfinite(ms), axis=0)
-        # An unknown distance counts as the shortest of its client: a bound must not be above what owners can reach.
+        # An unknown distance counts as the shortest of its client, since a bound must not exceed a reachable value.
         ms = np.where(np.isfinite(ms), ms, np.nanmin(np.where(is_known, ms, 0.0), axis=0))
         # Not by BLAS, whose last bits depend on how many pieces there are.
         totals = (
@@ -109,11 +109,11 @@ class _Distances:
 
 
 class BestWalk:
-    """Goes along with a walk over a cluster and adds up the best of every scored tick.
+    """An observer of a walk over a cluster that adds up the best of every scored tick.
 
     Args:
-        registry: of the walk that this one goes along with.
-        bundles: numbers of bundles that the policies of the run begin with; None among them: the default.
+        registry: registry epochs of the observed walk.
+        bundles: numbers of first bundles of the run's policies. None among them is the default number.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class BestWalk:
             self._sizes.append(tick.high - tick.low)
 
     def settle(self, rows: SliceRows) -> None:
-        """Count the ticks that are held; the rows of the next slice are numbered anew."""
+        """Count the held ticks, since the rows of the next slice have other numbers."""
         sizes, self._sizes = self._sizes, []
         registered, roster = self._registry.registered, self._registry.rosters[self._registry.epoch]
         if not sizes or not registered.any():
@@ -174,11 +174,11 @@ class BestWalk:
                 self._sums[count, number].append((best, counted))
 
     def at_best(self) -> list[AtBest]:
-        """Return the best of all scored ticks, by number of bundles and figure."""
+        """List the best of all scored ticks, by number of bundles and figure."""
         found = []
         for (count, number), sums in self._sums.items():
             figure, unit = self._figures[number], MICRO if self._figures[number].key is None else 1
-            # Sums are exact: which ticks were counted together changes no bit.
+            # Sums are exact, so the grouping of ticks changes no bit.
             best, counted = (math.fsum(part for pair in sums for part in pair[column]) / unit for column in (0, 1))
             if counted:
                 found.append(AtBest(self._name, figure.metric, figure.key, count, best, counted))

@@ -1,9 +1,9 @@
 """Number the hash ranges of a cluster, and keep which bundles they form at each moment of a replay.
 
-Atoms are the finest ranges of hashes that any bundle of a run is made of. A namespace's atoms lie between neighbouring
-boundaries that occur anywhere in the run, under any policy; a bundle is a run of atoms, and the two are the same if
-there are no splits and all policies begin with the same bundles. Atoms are numbered by namespace (sorted) and hash, so
-a bundle is a slice of numbers.
+An atom is a finest range of hashes, and every bundle of a run is made of whole atoms. A namespace's atoms lie between
+neighbouring boundaries that occur anywhere in the run, under any policy. A bundle is a run of atoms. Bundles and atoms
+are the same if there are no splits and all policies begin with the same bundles. Atoms are numbered by namespace
+(sorted) and hash, so a bundle is a slice of numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["AtomRule", "Atoms", "BundleMap"]
 
 @dataclass(frozen=True)
 class AtomRule:
-    """The rule that gives any namespace of one cluster its atoms: first boundaries and all points of later splits."""
+    """The rule for the atoms of any namespace of one cluster, by first boundaries and all later split points."""
 
     policies: NamespacePolicies
     #: hashes at which a bundle of a namespace is split, by namespace
@@ -33,22 +33,22 @@ class AtomRule:
     counts: tuple[int, ...] = ()
 
     def boundaries(self, namespace: str) -> tuple[int, ...]:
-        """Return the boundaries of a namespace's atoms, ascending."""
+        """Compute the boundaries of a namespace's atoms, ascending."""
         firsts = (self.first_boundaries(namespace, count) for count in (None, *self.counts))
         return tuple(sorted({*chain.from_iterable(firsts), *self.cuts.get(namespace, ())}))
 
     def first_boundaries(self, namespace: str, count: int | None = None) -> tuple[int, ...]:
-        """Return the boundaries that a namespace begins with, ascending.
+        """Compute the boundaries with which a namespace begins, ascending.
 
         Args:
-            count: bundles of a namespace without boundaries of its own; None: the default.
+            count: bundles of a namespace without boundaries of its own. None is the default number.
         """
         policies = self.policies if count is None else replace(self.policies, default_bundles=count)
         return policies.boundaries_of(namespace)
 
     def place(self, hashed: int, boundaries: Sequence[int]) -> int:
-        """Return the number of a topic's atom within its namespace, by the topic's hash."""
-        # The last range is closed: the greatest hash belongs to it, as in Pulsar's NamespaceBundleFactory.
+        """Find the number of a topic's atom within its namespace by the topic's hash."""
+        # The last range is closed, since the greatest hash belongs to it, as in Pulsar's NamespaceBundleFactory.
         return min(bisect_right(boundaries, hashed) - 1, len(boundaries) - 2)
 
 
@@ -86,14 +86,14 @@ class Atoms:
 
     @cached_property
     def bundles(self) -> tuple[tuple[str, slice], ...]:
-        """The bundles the log begins with, in order of their atoms: name and atoms."""
+        """The name and atoms of each bundle at the beginning of the log, in order of their atoms."""
         return self.first_bundles()
 
     def first_bundles(self, count: int | None = None) -> tuple[tuple[str, slice], ...]:
-        """Return the bundles that a policy begins with, in order of their atoms: name and atoms.
+        """List the name and atoms of each bundle with which a policy begins, in order of their atoms.
 
         Args:
-            count: bundles of a namespace without boundaries of its own; None: the default.
+            count: bundles of a namespace without boundaries of its own. None is the default number.
         """
         return tuple(
             (f"{namespace}/{text}", self._slice(namespace, low, high))
@@ -102,7 +102,7 @@ class Atoms:
         )
 
     def names_of(self, starts: NDArray[np.int64]) -> tuple[str, ...]:
-        """Return the names of ranges by their first atoms, ascending; each goes on to the next one of its namespace.
+        """Name ranges by their first atoms, ascending. Each range extends to the next one of its namespace.
 
         Args:
             starts: shape (n_ranges,), the first atom of every namespace among them.
@@ -116,7 +116,7 @@ class Atoms:
         )
 
     def slice_of(self, bundle: str) -> slice | None:
-        """Return the atoms of a bundle by its name, None if it is not made of whole atoms of this cluster."""
+        """Find the atoms of a bundle by its name, None if it does not consist of whole atoms of this cluster."""
         namespace, _, bounds = bundle.rpartition("/")
         if namespace not in self.base:
             return None
@@ -139,16 +139,17 @@ class Atoms:
 
 @lru_cache(maxsize=64)
 def _ranges(boundaries: tuple[int, ...]) -> tuple[tuple[int, int, str], ...]:
-    """Return the ends and the text of each range; cached, since namespaces mostly share their boundaries."""
+    """List the ends and the text of each range. It is cached, since most namespaces share boundaries."""
     return tuple((low, high, str(BundleRange(low, high))) for low, high in pairwise(boundaries))
 
 
 class BundleMap:
-    """The current bundles of one cluster and the atoms of each; splits change them.
+    """The current bundles of one cluster and the atoms of each. Splits change them.
 
     Args:
-        splits: (parent, children) that took place before the run began; what they leave is the run's first bundles.
-        count: bundles that a namespace without boundaries of its own begins with; None: the default.
+        splits: (parent, children) that took place before the run began. The bundles after them are the run's first
+            bundles.
+        count: first bundles of a namespace without boundaries of its own. None is the default number.
     """
 
     def __init__(
@@ -168,14 +169,14 @@ class BundleMap:
         return bundle in self._slices
 
     def atoms_of(self, bundle: str) -> slice:
-        """Return the atoms of a bundle that exists."""
+        """Look up the atoms of a bundle that exists."""
         return self._slices[bundle]
 
     def split(self, parent: str, children: Sequence[str]) -> bool:
-        """Replace a bundle by its children; return whether that changed anything."""
+        """Replace a bundle by its children, and return whether that changed anything."""
         if parent not in self._slices or len(children) < 2:
             return False
-        # The children's names are parsed before anything changes: one that is none raises and leaves the map whole.
+        # The children's names are parsed before anything changes, so a wrong name raises and leaves the map unchanged.
         spans = [(child, self._atoms.slice_of(child)) for child in children]
         del self._slices[parent]
         for child, span in spans:
@@ -186,8 +187,8 @@ class BundleMap:
         return True
 
     def sort_bundles(self) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
-        """Return the first atom of every bundle, ascending, and the bundles' names, both of shape (n_bundles,)."""
-        # Kept between splits: every grid instant adds up loads by these starts.
+        """List the first atom of every bundle, ascending, and the bundles' names, both of shape (n_bundles,)."""
+        # Kept between splits, since loads are added up by these starts at every grid instant.
         if self._index is None:
             first = (span.start for span in self._slices.values())
             starts = np.sort(np.fromiter(first, np.int64, len(self._slices)))

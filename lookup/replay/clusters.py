@@ -1,7 +1,8 @@
 """Plan each cluster of a run from settings, tables and the tasks' vocabularies.
 
-What a plan goes by of a log of owners, those at the first lookup, an admin's unloads and lost owners, is taken out of
-it in a task that reads the log day by day: its length takes no memory, neither there nor on the driver.
+A plan needs three things of a log of owners, the owners at the first lookup, an admin's unloads, and lost owners. A
+task extracts them and reads the log day by day, so the length of the log takes no memory, neither there nor on the
+driver.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class _OwnersTask:
 def plan_clusters(
     workers: Workers, shares: Mapping[str, Sequence[Share]], *, tables: Tables, run: RunPlan, work: WorkDir
 ) -> list[ClusterPlan]:
-    """Put together everything about each cluster but its rows, in order of their names.
+    """Build the plan of each cluster, which has everything but its rows, in order of their names.
 
     Args:
         shares: of the log's demand, by cluster.
@@ -93,7 +94,6 @@ def plan_clusters(
     }
 
     def take_owners(task: _OwnersTask, work: WorkDir) -> FirstOwners:
-        """Take what a replay goes by out of one cluster's log of owners."""
         marks = induced_marks(task.atoms, task.log.events(work), task.registrations)
         work.write(task.marks, {"ts": marks.ts, "first": marks.first, "stop": marks.stop})
         return owners_of(task.log.events(work), first_us=task.first_us, end_us=task.end_us)
@@ -108,7 +108,7 @@ def plan_clusters(
 
 
 def marks_of(cluster: ClusterPlan, work: WorkDir) -> InducedMarks:
-    """Return which bundles of a cluster lost their owner in the log."""
+    """Read which bundles of a cluster lost their owner in the log."""
     if cluster.marks is None:
         return InducedMarks(*np.empty((3, 0), dtype=np.int64))
     return InducedMarks(**work.read(cluster.marks)[0])
@@ -121,9 +121,9 @@ def _owner_log(tables: Tables, cluster: str) -> OwnerLog | None:
     texts: dict[str, dict[str, int]] = {"bundle": {}, "broker": {}}
 
     def codes(column: str, of_share: Sequence[str | None]) -> Codes:
-        """Return the codes of texts, in order of their first occurrence; -1 for none."""
+        """Code texts in order of their first occurrence, -1 for None."""
         known = texts[column]
-        # Code -1, no broker, is an index as well: that of the last entry.
+        # Code -1, no broker, is an index as well. It selects the last entry.
         return short_codes([*(-1 if text is None else known.setdefault(text, len(known)) for text in of_share), -1])
 
     days = parts_by_day(shares, codes)
@@ -134,11 +134,11 @@ def _broker_reports(tables: Tables, cluster: str, roster: Roster) -> BrokerRepor
     shares = tables.of("loads", cluster)
 
     def numbers(column: str, names: Sequence[str | None]) -> Codes:  # noqa: ARG001  of all functions of its kind
-        """Return roster numbers, -1 for a broker that was never registered."""
+        """Look up roster numbers, -1 for a broker that was never registered."""
         found = (None if name is None else roster.number(name) for name in names)
         return short_codes(-1 if number is None else number for number in found)
 
-    # What a stranger reports does not tell that brokers of the cluster do.
+    # Reports of unknown brokers do not show which figures the cluster's brokers report.
     known = [keys for share in shares for name, keys in share.given_by.items() if numbers("broker", [name])[0] >= 0]
     given = frozenset[str]().union(*known)
     return BrokerReports(parts_by_day(shares, numbers), given_figures(given))
@@ -154,7 +154,7 @@ def _bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleReports
     code_of = {name: code for code, name in enumerate(spans)}
 
     def codes(column: str, names: Sequence[str | None]) -> Codes:  # noqa: ARG001  of all functions of its kind
-        """Return codes of bundles, -1 for one that is not made of whole atoms."""
+        """Code bundles, -1 for a bundle that does not consist of whole atoms."""
         return short_codes(-1 if name is None else code_of.get(name, -1) for name in names)
 
     given = frozenset[str]().union(*(share.given for share in shares))
@@ -169,7 +169,7 @@ def _require_plausible(words: ClusterWords, tables: Tables, run: RunPlan) -> Non
     """Refuse a cluster without brokers, or with more ticks than a replay can walk."""
     if not tables.registrations(words.cluster):
         raise InputError(f"cluster {words.cluster!r} of the log has no broker: {_why_no_broker(tables)}")
-    # Most files say so in their footers, before any row is read.
+    # The footers of most files show this before any row is read.
     mistake = mistaken_unit(words.first_us, words.last_us)
     if mistake is not None:
         raise InputError(f"cluster {words.cluster!r} of the log: {mistake}")
@@ -185,7 +185,7 @@ def _require_plausible(words: ClusterWords, tables: Tables, run: RunPlan) -> Non
 
 
 def _require_same_names(clusters: Collection[str], tables: Tables) -> None:
-    """Refuse a table that calls a cluster of the log something else: its rows would be passed over in silence.
+    """Refuse a table with another name for a cluster of the log, since its rows would be ignored silently.
 
     A table may lack a cluster, and may have more than the log, but not both.
     """
@@ -248,7 +248,7 @@ def require_scored(clusters: Sequence[ClusterPlan], run: RunPlan) -> None:
 
 
 def broker_names(timeline: Timeline) -> dict[str, int]:
-    """Return roster numbers by every name that a log may have for a broker: its id and the addresses it ever had."""
+    """Map every name that a log may have for a broker, its id and all its addresses, to its roster number."""
     names = {broker.id: number for number, broker in enumerate(timeline.roster)}
     for roster, _ in timeline.epochs:
         for number, broker in enumerate(roster):
@@ -275,7 +275,7 @@ def _why_no_broker(tables: Tables) -> str:
 
 
 def _assume_capacity(timeline: Timeline, micro: int) -> float | None:
-    """Return the capacity that makes mean usage over the run 0.5, None if brokers have capacities of their own."""
+    """Compute the capacity that makes mean usage over the run 0.5, None if brokers have capacities of their own."""
     if any(broker.capacity is not None for roster, _ in timeline.epochs for broker in roster):
         return None
     broker_us, registered = 0, np.zeros(len(timeline.roster), dtype=bool)
@@ -289,7 +289,7 @@ def _assume_capacity(timeline: Timeline, micro: int) -> float | None:
 
 @dataclass(frozen=True)
 class OwnerLog:
-    """OWNERSHIP of one cluster: its parts by day, the texts of its codes, and its splits, which say more."""
+    """The OWNERSHIP rows of one cluster in parts by day, the texts of their codes, and the splits in full."""
 
     days: Mapping[int, Sequence[CodedPart]]
     bundles: Sequence[str]
@@ -298,7 +298,7 @@ class OwnerLog:
     splits: Sequence[OwnershipEvent]
 
     def events(self, work: WorkDir) -> Iterator[OwnershipEvent]:
-        """Yield all events in order of time, ties in order of the files; one day's rows are held at a time."""
+        """Yield all events in order of time, ties in order of the files. Only one day's rows are held at a time."""
         splits = iter(self.splits)
         for _, parts in sorted(self.days.items()):
             rows = day_rows(work, parts)
@@ -314,7 +314,7 @@ class OwnerLog:
 
 @dataclass(frozen=True)
 class FirstOwners:
-    """What a timeline goes by of a log of owners."""
+    """The facts that a timeline takes from a log of owners."""
 
     #: by bundle, as of the first lookup
     first: Mapping[str, str]
@@ -325,7 +325,7 @@ class FirstOwners:
 
 
 def owners_of(events: Iterable[OwnershipEvent], *, first_us: int, end_us: int) -> FirstOwners:
-    """Take the owners at an instant out of events in order of time, and what is left of those after it."""
+    """Collect the owners at the first lookup and the later unloads from events in order of time."""
     owners: dict[str, str] = {}
     unloads, ignored = [], 0
     for event in events:
@@ -339,7 +339,7 @@ def owners_of(events: Iterable[OwnershipEvent], *, first_us: int, end_us: int) -
 
 
 def _apply(event: OwnershipEvent, owners: dict[str, str]) -> None:
-    """Change owners by bundle as an event says."""
+    """Change the owners by bundle to those after an event."""
     owner = owners.pop(event.bundle, None)
     if event.event == "owned" and event.broker is not None:
         owners[event.bundle] = event.broker
@@ -349,7 +349,7 @@ def _apply(event: OwnershipEvent, owners: dict[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class InducedMarks:
-    """Bundles that lost their owner in the log: when, and which atoms; columns of shape (n_marks,)."""
+    """Times at which bundles lost their owner in the log, and their atoms, in columns of shape (n_marks,)."""
 
     ts: Ints
     first: Ints
@@ -359,7 +359,7 @@ class InducedMarks:
 def induced_marks(
     atoms: Atoms, ownership: Iterable[OwnershipEvent], registrations: Iterable[Registration]
 ) -> InducedMarks:
-    """Return when which bundle lost its owner in the log, in order of time: by unloads, and with a broker."""
+    """List when each bundle lost its owner in the log, by an unload or with its broker, in order of time."""
     losses = sorted((entry for entry in registrations if entry.event == "unregistered"), key=lambda entry: entry.ts_us)
     owners: dict[str, str] = {}
     marks: list[tuple[int, int, int]] = []

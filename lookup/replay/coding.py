@@ -1,7 +1,7 @@
-"""Code the rows of a log: each task reads its share and writes what a replay needs as small integers.
+"""Code the rows of a log. Each task reads its share and writes the columns of a replay as small integers.
 
-Strings are coded once per dictionary, not once per row. Rows that cannot be used go to quarantine here; `logs.rows`
-and, for topics, `TopicCodes` give the reasons. Codes are the task's own; `days.py` makes them the cluster's.
+Strings are coded once per dictionary, not once per row. Rows that cannot be used go to quarantine here. `logs.rows`
+and, for topics, `TopicCodes` give the reasons. Codes are the task's own, and `days.py` maps them to the cluster's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "used_columns",
 ]  # fmt: skip
 
-#: Fields of a request that are coded only if a policy reads them, beside atom and properties.
+#: Fields of a request that are coded only if a policy reads them, in addition to atom and properties.
 EXTRA_FIELDS = ("domain", "topic", "client", "listener")
 _DOMAINS = ("persistent://", "non-persistent://")
 #: Topics a process remembers from one task to the next, some 60 MB at most.
@@ -56,19 +56,20 @@ class CodingPlan:
     #: hashes at which bundles are split, by cluster, then namespace
     cuts: Mapping[str, Mapping[str, tuple[int, ...]]]
     tick_us: int
-    #: first instant that is read, and the first that no longer is, µs since the epoch; None: all are
+    #: first instant that is read, and the first that is no longer read, µs since the epoch, None if all are read
     window: tuple[int, int] | None = None
     #: numbers of bundles that policies begin with in place of the default
     bundle_counts: tuple[int, ...] = ()
 
     def rule(self, cluster: str) -> AtomRule:
-        """Return the atoms' rule of one cluster."""
+        """Build the atoms' rule of one cluster."""
         return AtomRule(self.policies, self.cuts.get(cluster, {}), self.bundle_counts)
 
 
-#: Pairs of time and topic that are kept, those with the least hashes: whoever counts them counts the same ones.
+#: Number of pairs of time and topic that are kept. The pairs with the least hashes are kept, so every count keeps the
+#: same pairs.
 _MOST = 1000
-#: Fewer pairs say nothing about a log.
+#: Fewer pairs are too few to judge a log.
 _TELLING = 20
 
 #: Odd numbers without pattern, as in SplitMix64.
@@ -83,12 +84,12 @@ def keys_of(ts: NDArray[np.int64], topics: NDArray[Any]) -> Keys:
         ts: µs since the Unix epoch.
         topics: a hash of each topic.
     """
-    # Multiplicative hashing (Knuth) spreads both over all keys; the multiplications wrap around.
+    # Multiplicative hashing (Knuth) spreads both over all keys. The multiplications wrap around.
     return (ts.astype(np.uint64) * _SPREAD[0]) ^ (topics.astype(np.uint64) * _SPREAD[1])
 
 
 class Repeats:
-    """How often each sampled pair of time and topic occurs; the same however the rows are divided."""
+    """How often each sampled pair of time and topic occurs. The division of the rows makes no difference."""
 
     def __init__(self) -> None:
         self._keys: Keys = np.empty(0, np.uint64)
@@ -102,7 +103,7 @@ class Repeats:
             self._count(keys, np.ones(len(keys), np.int64))
 
     def merge(self, other: Repeats) -> None:
-        """Count what another has counted."""
+        """Add the counts of another object."""
         self._count(other._keys, other._counts)
 
     def _count(self, keys: Keys, counts: NDArray[np.int64]) -> None:
@@ -112,20 +113,20 @@ class Repeats:
 
     @property
     def even_ratio(self) -> float:
-        """The share of pairs that occur an even number of times: all of a log that is there twice.
+        """The share of pairs that occur an even number of times, 1.0 for a log in which every row occurs twice.
 
-        0.0 of a log with too few pairs to tell.
+        0.0 for a log with too few pairs.
         """
         return float(np.mean(self._counts % 2 == 0)) if len(self._counts) >= _TELLING else 0.0
 
 
 @dataclass
 class Share:
-    """One task's part of one cluster: its vocabularies, its counts and the parts it wrote."""
+    """One task's part of one cluster, with its vocabularies, its counts and the parts it wrote."""
 
     cluster: str
     namespaces: list[str] = field(default_factory=list)
-    #: None if no demand has them: a dictionary also holds texts of rows that are left out
+    #: None if no demand has them, since a dictionary also holds texts of rows that are left out
     properties: list[str | None] = field(default_factory=list)
     #: lookups that carry each of the properties
     by_properties: list[int] = field(default_factory=list)
@@ -152,12 +153,12 @@ _Words = dict[Any, int]
 
 
 def _code(words: _Words, text: str | None) -> int:
-    """Return a text's code, the next one if it is new."""
+    """Look up a text's code. A new text gets the next code."""
     return words.setdefault(text, len(words))
 
 
 class TopicCodes:
-    """Atom codes of topics as they occur: the task's own numbering, by namespace in order of first occurrence."""
+    """Atom codes of topics, which the task numbers itself, by namespace in order of first occurrence."""
 
     #: code of a text that is no topic, and of a topic of the load manager's own
     BAD = -1
@@ -177,7 +178,7 @@ class TopicCodes:
         self._last: tuple[pa.Array, NDArray[np.bool_]] = pa.array([], pa.string()), np.zeros(1, dtype=bool)
 
     def code(self, topic: str | None) -> int:
-        """Return the code of a topic's atom, BAD or INTERNAL if it has none."""
+        """Look up the code of a topic's atom, BAD or INTERNAL if it does not have an atom."""
         known = self._codes.get(topic)
         if known is not None:
             return known
@@ -200,18 +201,18 @@ class TopicCodes:
         return code
 
     def note(self, topics: pa.DictionaryArray | None, usable: NDArray[np.bool_]) -> None:
-        """Record the topics of rows that are demand: a dictionary also holds those of other rows."""
+        """Record the topics of rows that are demand, since a dictionary also holds topics of other rows."""
         if topics is None:
             return
         if not self._last[0].equals(topics.dictionary):
             self._fold()
-            # One entry more than there are topics: that of rows without one.
+            # The additional entry is for rows without a topic.
             self._last = topics.dictionary, np.zeros(len(topics.dictionary) + 1, dtype=bool)
         entries = pc.fill_null(topics.indices, len(topics.dictionary)).to_numpy(zero_copy_only=False)
         self._last[1][entries if usable.all() else entries[usable]] = True
 
     def digests(self) -> Ints:
-        """Return (digest, code) of every topic of demand, shape (n_topics, 2)."""
+        """Compute (digest, code) of every topic of demand, shape (n_topics, 2)."""
         self._fold()
         digests = {topic: parsed.digest for topic in self._demanded if (parsed := _parse_topic(topic)) is not None}
         codes = map(self._codes.__getitem__, digests)
@@ -232,11 +233,12 @@ class _Topic(NamedTuple):
 
 @lru_cache(maxsize=_MOST_TOPICS)
 def _parse_topic(topic: str) -> _Topic | None:
-    """Take a topic's name apart, once per process; None for a topic of the load manager's own."""
+    """Parse a topic's name, once per process. The result is None for the load manager's own topics."""
     if looks_like_pattern(topic):
         raise InvalidNameError("the topic is a regular expression, which topic list watchers look up")
     parts = topic.partition("://")[2].split("/", 2)
-    # Most names are seen to be well-formed by their parts; the full parser is only for the sentence about the others.
+    # The parts show for most names that they are well-formed. The full parser only builds the error message for the
+    # others.
     if not topic.startswith(_DOMAINS) or len(parts) != 3 or not parts[2]:
         TopicName.parse(topic)
     namespace = _namespace(f"{parts[0]}/{parts[1]}")
@@ -248,7 +250,7 @@ def _parse_topic(topic: str) -> _Topic | None:
 
 @lru_cache(maxsize=1 << 14)
 def _namespace(text: str) -> str:
-    """Return a namespace's name if it is one; there are far fewer of them than topics."""
+    """Check a namespace's name. The cache is small, since there are far fewer namespaces than topics."""
     return str(NamespaceName.parse(text))
 
 
@@ -283,11 +285,11 @@ class Coder:
         if not len(ts):
             return
         counts["demand"] += len(ts)
-        # -1 stands for no broker.
+        # -1 is no broker.
         self._by_broker = _add_counts(self._by_broker, np.bincount(columns["broker"].astype(np.int64) + 1)[1:])
         self._by_properties = _add_counts(self._by_properties, np.bincount(columns["properties"]))
         counts["micro"] += int(columns["weight"].sum())
-        # Of a log that says days only all times are midnights, somewhere.
+        # In a log with dates only, all times are midnights of some time zone.
         counts["quarters"] += int(np.count_nonzero(ts % QUARTER_US == 0))
         self.share.repeats.add(keys_of(ts, self._code_column(batch, "topic", _topic_hash, memo="hash")[usable]))
         self.share.first_us = min(int(ts.min()), self.share.first_us)
@@ -295,7 +297,7 @@ class Coder:
         self._writer.add(columns)
 
     def finish(self) -> Share:
-        """Write what is held and return the share."""
+        """Write the remaining rows and complete the share."""
         self._writer.flush()
         share = self.share
         share.parts = self._writer.parts
@@ -310,7 +312,7 @@ class Coder:
         return share
 
     def _columns(self, batch: LogBatch) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
-        """Return the coded columns of all rows, and which rows are demand; refuse what cannot be used."""
+        """Code the columns of all rows, find the rows that are demand, and quarantine unusable rows."""
         checks = Checks(batch)
         # Only a row's first problem is reported, so the order of the checks is that of the reasons in quarantine.
         ts = checks.timestamps()
@@ -340,7 +342,8 @@ class Coder:
         }
         for name, words in self._extras.items():
             if name == "domain":
-                # No column of its own, but the beginning of the topic: parsed once per topic of a dictionary as well.
+                # The domain is not a column. It is the beginning of the topic, so it is parsed once per topic of a
+                # dictionary as well.
                 columns[name] = self._code_column(batch, "topic", partial(_domain_code, words), memo="domain")
             else:
                 columns[name] = self._code_column(batch, name, partial(_code, words), memo=f"extra {name}")
@@ -351,10 +354,11 @@ class Coder:
         return columns, is_demand
 
     def _property_codes(self, batch: LogBatch) -> tuple[Codes, Codes | None]:
-        """Return the code of each row's properties, completed by the rules for clients, and the rule that did it.
+        """Code each row's properties, completed by the rules for clients, and find each row's rule.
 
-        Properties have -1 if they are unusable; of rules there is one more for rows without any, and None if none can
-        apply.
+        Unusable properties have code -1. Rows without a matching rule have the number of rules as their rule. The rules
+        are
+        None if no rule can apply.
         """
         words, rules = self._properties, self._plan.client_rules
         logged = self._code_column(batch, "properties", lambda text: _canonical_code(text, words))
@@ -362,7 +366,7 @@ class Coder:
             return logged, None
 
         def first_rule(client: str | None) -> int:
-            """Return the index of the first rule that matches a client, the number of rules if none does."""
+            """Find the index of the first rule that matches a client, or the number of rules if no rule matches."""
             matching = (index for index, rule in enumerate(rules) if client is not None and rule.matches(client))
             return next(matching, len(rules))
 
@@ -375,7 +379,7 @@ class Coder:
             if code < 0 or rule == len(rules):
                 labelled.append(code)
             else:
-                # What a client sent itself wins over what a rule says of it.
+                # Properties that a client sent have precedence over the properties of a rule.
                 merged = {**rules[rule].properties, **json.loads(texts[code])}
                 labelled.append(_code(words, properties_text(merged)))
         return np.array(labelled, dtype=np.int32)[of_row], by_rule
@@ -383,7 +387,7 @@ class Coder:
     def _code_column(
         self, batch: LogBatch, name: str, code: Callable[[str | None], int], *, memo: str | None = None
     ) -> Codes:
-        """Return the code of each row of a text column; `code` is asked once per distinct text of a dictionary."""
+        """Code each row of a text column. `code` is called once per distinct text of a dictionary."""
         column = text_column(batch.rows, name)
         absent: Any = LOOKUP_DEFAULTS.get(name)
         if column is None:
@@ -402,7 +406,7 @@ class Coder:
 
 
 def used_columns(present: Sequence[str], plan: CodingPlan) -> list[str]:
-    """Return which columns of a log a task reads."""
+    """List the columns of a log that a task reads."""
     wanted = {"ts", "seq", "cluster", "topic", "properties", "broker", "result", "read_only", "weight"}
     wanted |= {name for name in plan.extras if name != "domain"} | ({"client"} if plan.client_rules else set())
     return [name for name in present if name in wanted]
@@ -417,7 +421,7 @@ def _add_counts(a: Ints, b: Ints) -> Ints:
 
 
 def _topic_hash(topic: str | None) -> int:
-    """Return a hash of a text that no codes depend on, so that it is the same in all tasks."""
+    """Hash a text independently of any codes, so that the hash is the same in all tasks."""
     return crc32((topic or "").encode(errors="surrogatepass")) >> 1
 
 
@@ -426,7 +430,7 @@ def _domain_code(words: _Words, topic: str | None) -> int:
 
 
 def _canonical_code(text: str | None, words: _Words) -> int:
-    """Return the code of properties as logged, -1 if they are no JSON object of texts."""
+    """Look up the code of logged properties, -1 if they are not a JSON object of texts."""
     try:
         properties = json.loads(text or "{}")
         canonical = properties_text(properties)

@@ -1,7 +1,7 @@
-"""Hold what is counted in a replay, and turn it into the batches that metrics see.
+"""Hold the counts of a replay, and build from them the batches that metrics receive.
 
-Counts are of the rows of a slice by what no policy changes, of lookups by group, and of broker-time by balance cell.
-Batches are of the whole demand, and of the parts of it that `by` asks for.
+Rows of a slice are counted by columns that no policy changes, lookups by group, and broker-time by balance cell.
+Batches cover the whole demand, and the parts of it that `by` names.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
 By = tuple[tuple[str, str], ...]
-#: The dimensions by which demand can be told apart.
+#: The dimensions by which demand can be divided.
 BY_DIMENSIONS = ("tenant", "namespace", "rack", "hour")
 _HOUR_US = 3_600_000_000
-#: Groups of so many rows at least are added up: more leave a core's cache, fewer are added up more often than need be.
+#: Groups are added up at this number of rows. More rows do not fit in a core's cache, fewer are added up too often.
 _MANY_ROWS = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
 class RowCounts:
-    """Lookups of some rows of a slice by atom, logged broker and client class; columns of shape (n_groups,)."""
+    """Lookups of some rows of a slice by atom, logged broker and client class, in columns of shape (n_groups,)."""
 
     n_clients: int
     atom: Ints
@@ -79,9 +79,9 @@ def count_rows(cluster: ClusterPlan, rows: SliceRows, span: slice) -> RowCounts:
 
 
 def counts_of(cluster: ClusterPlan, weights: Floats | float, atom: Codes, logged: Codes, client: Codes) -> RowCounts:
-    """Count rows by their columns of shape (n_rows,), at least one; `atom` may be another number of a row."""
+    """Count rows by their columns of shape (n_rows,), at least one row. `atom` may be another number of a row."""
     n_clients, width = max(len(cluster.clients), 1), len(cluster.timeline.roster) + 2
-    # A bundle meets few brokers in a cell: only the pairs that occur are told apart by client.
+    # A bundle has few brokers in a cell, so only the pairs that occur are divided by client.
     keys = column_keys(atom).by(logged, size=width, low=-2).compact().by(client, size=n_clients)
     (atom, logged, client), lookups, weight = keys.count_keys(weights)
     return RowCounts(n_clients, atom, logged, client, lookups, weight)
@@ -89,19 +89,19 @@ def counts_of(cluster: ClusterPlan, weights: Floats | float, atom: Codes, logged
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AtomRows:
-    """The rows of a span by atom; columns of shape (n_atoms,) but for the first."""
+    """The rows of a span by atom. All columns but the first have shape (n_atoms,)."""
 
     #: places of rows in the span, in the order of (atom, row), shape (n_rows,)
     order: NDArray[np.int32]
     #: where the rows of each atom start in it, and how many there are
     starts: Ints
     counts: Ints
-    #: places of the first and the last row; of an atom without rows the last is -1
+    #: places of the first and the last row, the last -1 for an atom without rows
     first: NDArray[np.int32]
     last: NDArray[np.int32]
 
     def find(self, atom: Ints, row: Ints) -> Ints:
-        """Return where in `order` the rows of atoms start that do not come before some places, shape (n,)."""
+        """Find the position in `order` of the first row of each atom at or after a given row, shape (n,)."""
         asked, numbers = np.unique(atom, return_inverse=True)
         starts, counts, width = self.starts[asked], self.counts[asked], len(self.order) + 1
         keys = np.repeat(asked * width, counts) + self.order[ranges(starts, counts)]
@@ -109,18 +109,19 @@ class AtomRows:
         return np.searchsorted(keys, atom * width + row) + skipped[numbers]
 
     def tenures(self, first: Ints, atom: Ints, row: Ints, value: Ints) -> tuple[Codes, Ints, Ints, Ints]:
-        """Divide the rows of the atoms that change a value into those for which it is one.
+        """Divide the rows of atoms whose value changes into stretches of one value.
 
         Args:
             first: value of every atom before the changes, shape (n_atoms,).
-            atom: of each change, in order of time, at least one.
-            row: place of the row from which on it holds; the one behind the last if it comes after all rows.
-            value: that holds from there on.
+            atom: atom of each change, in order of time, at least one.
+            row: first row with the new value, or the number of rows if the change comes after all rows.
+            value: new value of each change.
 
         Returns:
-            The places of the rows, and for how many of them in turn which atom has which value.
+            The places of the rows, then for each stretch the number of its rows, its atom and its value.
         """
-        # What held before counts as a change in row 0, before all others of its atom; these stay in order of time.
+        # The previous value counts as a change in row 0, before all other changes of its atom. These keep their order
+        # of time.
         changed = np.unique(atom)
         before = changed, np.zeros(len(changed), np.int64), first[changed]
         atom, row, value = (np.concatenate(pair) for pair in zip(before, (atom, row, value), strict=True))
@@ -147,16 +148,16 @@ def rows_by_atom(rows: SliceRows, span: slice, n_atoms: int) -> AtomRows:
 
 
 def weights_of(rows: SliceRows, span: slice) -> Floats | float:
-    """Return the weight of some rows in micro-units, one number if all have the same."""
+    """Read the weight of some rows in micro-units, as one number if all have the same weight."""
     constant = rows.constant("weight")
     return rows.column("weight", span) if constant is None else float(constant)
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Counts by bundle, answering broker and client class; columns of shape (n_groups,)."""
+    """Counts by bundle, answering broker and client class, in columns of shape (n_groups,)."""
 
-    #: start of the balance cell, µs; 0 if cells were added up
+    #: start of the balance cell, µs, 0 if cells were added up
     cell_us: int
     #: number of the registry epoch
     epoch: int
@@ -166,12 +167,12 @@ class Groups:
     lookups: Floats
     #: micro-units
     weight: Floats
-    #: whether these are sums already: each key once, keys ascending
+    #: whether these are sums already, with each key once and keys ascending
     is_sum: bool = False
 
 
 def added_up(groups: Sequence[Groups]) -> Groups:
-    """Add groups of one registry epoch up, in their order; there is at least one."""
+    """Add groups of one registry epoch up, in their order. There is at least one group."""
     if len(groups) == 1 and groups[0].is_sum:
         return groups[0]
     names = ("unit", "broker", "client", "lookups", "weight")
@@ -180,17 +181,16 @@ def added_up(groups: Sequence[Groups]) -> Groups:
     )
     if len(unit):
         pairs = column_keys(unit).by(broker, size=int(broker.max()) + 2, low=-1)
-        # Few of the pairs that could be do occur, so that the keys that tell clients apart stay small.
+        # Few of the possible pairs occur, so the keys with clients stay small.
         keys = pairs.compact().by(client, size=int(client.max()) + 1)
         (unit, broker, client), (lookups, weight) = keys.sum_values(lookups, weight)
     return Groups(0, groups[0].epoch, unit, broker, client, lookups, weight, is_sum=True)
 
 
 class GroupSums:
-    """Groups as they are counted; if cells are not told apart they are added up whenever many are held.
+    """The groups of a replay as they are counted. Without `by`, they are added up whenever many are held.
 
-    So what is held grows neither with the log nor with the length of a day. If `by` tells demand apart, every cell
-    keeps its groups.
+    So the memory grows neither with the log nor with the length of a day. With `by`, every cell keeps its groups.
     """
 
     def __init__(self, run: RunPlan) -> None:
@@ -199,7 +199,7 @@ class GroupSums:
         #: not yet added up
         self._recent: list[Groups] = []
         self._recent_rows = 0
-        #: how many rows are many: no fewer than the sums have that are gone through with them
+        #: number of rows at which they are added up, at least the number of rows in the sums they are added to
         self._many = _MANY_ROWS
         self._is_by_cell = bool(run.by)
 
@@ -211,13 +211,13 @@ class GroupSums:
             self.settle()
 
     def settle(self) -> None:
-        """Add up what is held, if cells are not told apart."""
+        """Add up the held groups, unless `by` needs them by cell."""
         if self._is_by_cell:
             return
         by_epoch: dict[int, list[Groups]] = {}
         for group in self._recent:
             by_epoch.setdefault(group.epoch, []).append(group)
-        # An epoch that is over is not gone through again: a log has many epochs, and few of them are current.
+        # An epoch that is over is not added up again, since a log has many epochs and few of them are current.
         for epoch, groups in by_epoch.items():
             self._sums[epoch] = added_up([self._sums[epoch], *groups] if epoch in self._sums else groups)
         self._recent, self._recent_rows = [], 0
@@ -225,7 +225,7 @@ class GroupSums:
 
     @property
     def all(self) -> Sequence[Groups]:
-        """What is held, sums first, by registry epoch."""
+        """All held groups, sums first, by registry epoch."""
         return [*(group for _, group in sorted(self._sums.items())), *self._recent]
 
 
@@ -237,7 +237,7 @@ class _BrokerTime:
 
 
 class _ServedBy(NamedTuple):
-    """The weight of one cell, micro-units, by broker and share of the senders; columns of shape (n_pairs,)."""
+    """The weight of one cell, micro-units, by broker and share of the senders, in columns of shape (n_pairs,)."""
 
     #: (1 + broker) x shares + share, ascending
     keys: NDArray[np.int32]
@@ -245,7 +245,7 @@ class _ServedBy(NamedTuple):
 
 
 class CellLedger:
-    """Broker-time by balance cell: which brokers were registered, of known usage, overloaded."""
+    """Broker-time by balance cell, in which brokers are registered, have a known usage, or are overloaded."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
         self._run = run
@@ -254,13 +254,13 @@ class CellLedger:
         self._share = cluster.senders.share
         self._n_shares = int(self._share.max(initial=-1)) + 1
         self._times: dict[int, _BrokerTime] = {}
-        #: cell and registered brokers of the last tick: most ticks have those of the one before, and the same array, of
-        #: which every registry epoch has a new one
+        #: cell and registered brokers of the last tick. Most ticks have the same cell and the same array as the tick
+        #: before, since only a registry epoch brings a new array.
         self._last: tuple[int, NDArray[np.bool_]] | None = None
         self._served: dict[int, _ServedBy] = {}
 
     def add(self, start_us: int, end_us: int, registered: NDArray[np.bool_], usage: Floats | None) -> None:
-        """Add one tick; `usage` is None if it means nothing."""
+        """Add one tick. `usage` is None if it has no meaning."""
         cell = self._run.cell_of(start_us)
         time = self._times.get(cell)
         if time is None:
@@ -276,7 +276,7 @@ class CellLedger:
         time.overloaded_s[known & (usage > self._run.overload_threshold)] += (end_us - start_us) / MICRO
 
     def serve(self, group: Groups) -> None:
-        """Add what each broker served by the groups of one cell."""
+        """Add the weight that each broker served by the groups of one cell."""
         self._add_served(self._served, group)
 
     def _add_served(self, served: dict[int, _ServedBy], group: Groups) -> None:
@@ -291,7 +291,7 @@ class CellLedger:
         served[group.cell_us] = _ServedBy(keys.astype(np.int32), micro[keys])
 
     def _served_of(self, groups: Sequence[Groups]) -> Mapping[int, _ServedBy]:
-        """Return what was served by start of the cell, by these groups if they did not give it before."""
+        """Map the start of each cell to its served weight, counted from these groups if `serve` was not called."""
         if self._served:
             return self._served
         served: dict[int, _ServedBy] = {}
@@ -300,18 +300,18 @@ class CellLedger:
         return served
 
     def cells(self, groups: Sequence[Groups], *, is_known: bool) -> Cells:
-        """Put broker-time and the weight served together.
+        """Combine broker-time and the served weight.
 
         Args:
-            groups: give the weight served, if they did not give it before.
-            is_known: whether usage means something.
+            groups: give the served weight if `serve` was not called.
+            is_known: whether usage has a meaning.
         """
         starts = sorted(self._times)
         row_of = {start: row for row, start in enumerate(starts)}
         shape = (len(starts), self._n_brokers)
         served = np.zeros(shape)
         for start, by in self._served_of(groups).items():
-            # -1 stands for no broker: the first sum is left out.
+            # -1 is no broker, so the first sum is left out.
             brokers = np.bincount(by.keys // self._n_shares, weights=by.micro, minlength=self._n_brokers + 1)
             served[row_of[start]] = brokers[1:]
         times = [self._times[start] for start in starts]
@@ -338,7 +338,7 @@ class CellLedger:
 
 
 def check_by(by: Sequence[str], balance_us: int) -> None:
-    """Refuse dimensions by which demand cannot be told apart."""
+    """Refuse dimensions by which demand cannot be divided."""
     for name in by:
         if name not in BY_DIMENSIONS:
             known = f": demand can be divided by {', '.join(BY_DIMENSIONS)}"
@@ -355,7 +355,7 @@ class _DemandPart:
     hour: int | None = None
 
     def of(self, group: Groups) -> Groups | None:
-        """Return the counts of a group that belong to the part, None if its cell is of another hour."""
+        """Select the counts of a group that belong to the part, None if its cell is in another hour."""
         if self.hour is not None:
             return group if group.cell_us // _HOUR_US == self.hour else None
         if self.units is not None:
@@ -369,7 +369,7 @@ class _DemandPart:
 
 
 class ChangeRecord(NamedTuple):
-    """One change of ownership with what metrics need of it."""
+    """One change of ownership with the facts that metrics need."""
 
     unit: int
     ts_us: int
@@ -378,7 +378,7 @@ class ChangeRecord(NamedTuple):
     cause: str
     decided: bool
     weight: float
-    #: name of the bundle at that moment; `unit` is the one it belongs to
+    #: name of the bundle at that moment, which lies in `unit`
     path: str
     #: number of the cluster's event that took the bundle from its last owner, -1 for none
     event: int = -1
@@ -399,7 +399,7 @@ class Counted:
     #: lookups answered with a logged broker, and answered as logged, shape (n_bundles,)
     logged: Floats
     agreed: Floats
-    #: whether usage means something: capacities are given
+    #: whether usage has a meaning, since capacities are given
     has_usage: bool
 
     @cached_property
@@ -408,10 +408,11 @@ class Counted:
         return self._batches(_DemandPart())
 
     def parts(self) -> Iterator[tuple[By, list[Batch], list[Batch | None]]]:
-        """Yield the whole demand, then every part `by` asks for: its name, its batches, and what these lack.
+        """Yield name, batches and reduced batches of the whole demand, then of every part that `by` names.
 
-        What they lack are the cells of the last batch without one share of the senders after the other, None where
-        that makes no difference.
+        A reduced batch has the cells of the last batch without one share of the senders. It is None if that share makes
+        no
+        difference.
         """
         yield (), self.batches, self._without(_DemandPart(), self.batches[-1])
         for dimension in self.run.by:
@@ -427,7 +428,7 @@ class Counted:
         return [kept for group in self.groups if (kept := part.of(group)) is not None]
 
     def _parts_by(self, dimension: str) -> Iterator[tuple[str, _DemandPart]]:
-        """Yield the parts of one dimension, sorted by their names; what has no value is in no part."""
+        """Yield the parts of one dimension, sorted by their names. Demand without a value is in no part."""
         if dimension == "hour":
             for hour in sorted({group.cell_us // _HOUR_US for group in self.groups}):
                 at = moment_at(hour * 3600 * US_PER_S)
@@ -446,7 +447,7 @@ class Counted:
 
     def _batches(self, part: _DemandPart) -> list[Batch]:
         groups = self._groups(part)
-        # Usage is a broker's as a whole: no part of its bundles or clients has one.
+        # Usage belongs to a whole broker, so a part of its bundles or clients does not have one.
         cells = self.cells.cells(groups, is_known=self.has_usage and part.units is None and part.clients is None)
         if part.hour is not None:
             of_hour = cells.start // _HOUR_US == part.hour
@@ -455,13 +456,13 @@ class Counted:
         nothing = np.zeros_like(cells.served)
         no_usage = None if cells.known_s is None else nothing
         no_cells = Cells(cells.start, nothing, np.zeros_like(cells.registered), no_usage, no_usage)
-        # Agreement is counted by bundle only: there is none to report by rack and by hour.
+        # Agreement is counted by bundle only, so it is not reported by rack and by hour.
         is_compared = part.clients is None and part.hour is None
         every = np.ones(len(self.logged), dtype=bool) if part.units is None else part.units
         batches = []
         epochs = sorted({group.epoch for group in groups}) or [0]
         for epoch in epochs:
-            # Cells, changes and agreement are counted over all epochs: the last batch brings them, once.
+            # Cells, changes and agreement are counted over all epochs, so only the last batch has them.
             is_last = epoch == epochs[-1]
             compared = every & (is_last and is_compared)
             batches.append(
@@ -486,7 +487,7 @@ class Counted:
         return batches
 
     def _changes(self, part: _DemandPart, *, is_last: bool) -> OwnerChanges | None:
-        """Return the changes of owner in a part, None if it is one of clients: bundles have owners, clients do not."""
+        """Collect the changes of owner in a part, None for a part of clients, since only bundles have owners."""
         if self.changes is None or part.clients is not None:
             return None
         changes = self.changes if is_last else ()

@@ -1,12 +1,12 @@
-"""Write the rows of one task in parts, and put the parts of a day together in the total order (ts, seq, file, row).
+"""Write the rows of one task in parts, and merge the parts of a day in the total order (ts, seq, file, row).
 
-A part holds some rows of one table, cluster and day in order of (ts, seq, row), in the codes of the task that wrote it;
-with the part come the maps that make these the cluster's. A day is made in the memory of the task that replays it, once
-for all policies of that task; everything downstream walks or gathers its columns.
+A part holds some rows of one table, cluster and day in order of (ts, seq, row), in the codes of the task that wrote it.
+Maps from these codes to the cluster's come with the part. A day is built in the memory of the task that replays it,
+once for all policies of that task. Everything downstream walks or gathers its columns.
 
-A busy day is cut into slices that a task can hold: whole cells of the grid, so many rows of all tables. Where a slice
-ends depends on what is in the tables and on nothing else, neither on how many tasks read them nor on the memory there
-is: sums of fractions are added up slice by slice. Owners, load and all else that a walk keeps are handed on from one
+A busy day is cut into slices that a task can hold. A slice consists of whole cells of the grid, with a limited number
+of rows of all tables. The end of a slice depends only on the tables, not on the number of tasks or on the memory,
+since sums of fractions are added up slice by slice. Owners, load and all other state of a walk are passed on from one
 slice to the next, as from day to day.
 """
 
@@ -44,9 +44,9 @@ __all__ = [
 ]  # fmt: skip
 
 _DAY_US = 86_400_000_000
-#: Rows a writer holds before it writes them; row groups of about a million are written as they come.
+#: Rows that a writer holds before it writes them. Row groups of about a million are written as they come.
 _HELD_ROWS = 500_000
-#: Columns that are written as steps from row to row, which are short; `WrittenPart.first` holds where they begin.
+#: Columns that are written as steps from row to row, since steps are short. `WrittenPart.first` holds the first values.
 _STEPPED = ("ts", "seq")
 
 _NO_TS = np.empty(0, dtype=np.int64)
@@ -90,7 +90,7 @@ class PartWriter:
         self._rows = 0
 
     def add(self, columns: _Columns) -> None:
-        """Take rows, in the order of their source; every call brings the same columns, among them `ts` and `seq`."""
+        """Add rows in the order of their source. Every call has the same columns, among them `ts` and `seq`."""
         ts = columns["ts"]
         first, last = days_of(np.array([ts.min(), ts.max()]), self._tick_us).tolist()
         if first == last:
@@ -111,7 +111,7 @@ class PartWriter:
             columns = _sort_rows(columns)
             first, last = ((int(columns["ts"][row]), int(columns["seq"][row])) for row in (0, -1))
             name = f"{self._folder}/{day}/{self._task:05d}-{len(self.parts):04d}.arrow"
-            # The ends are compared first: most columns that vary need no pass over all rows to show it.
+            # The ends are compared first, since they already differ in most columns that vary.
             constants = {
                 key: values[0].item() if values.dtype.kind == "f" else int(values[0])
                 for key, values in columns.items()
@@ -126,7 +126,7 @@ class PartWriter:
 
 
 def days_of(ts_us: NDArray[np.int64], tick_us: int) -> NDArray[np.int64]:
-    """Return the day of each instant, since the epoch: that in which its cell of the grid begins.
+    """Compute the day of each instant, since the epoch. It is the day in which the instant's cell begins.
 
     So no tick lies in two days, even if cells do not divide a day.
     """
@@ -134,7 +134,7 @@ def days_of(ts_us: NDArray[np.int64], tick_us: int) -> NDArray[np.int64]:
 
 
 def _sort_rows(columns: _Columns) -> _Columns:
-    """Return rows in order of (ts, seq), rows that are so already without a sort, as most logs are."""
+    """Sort rows by (ts, seq). Most logs are sorted already and skip the sort."""
     ts, seq = columns["ts"], columns["seq"]
     later, equal = ts[1:] > ts[:-1], ts[1:] == ts[:-1]
     if (later | (equal & (seq[1:] >= seq[:-1]))).all():
@@ -144,7 +144,7 @@ def _sort_rows(columns: _Columns) -> _Columns:
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in the smallest integers that hold them: half the bytes is half the time to write and read."""
+    """Convert numbers to the smallest integers that hold them, since half the bytes take half the time."""
     if values.dtype.kind != "i" or not len(values):
         return values
     least, most = int(values.min()), int(values.max())
@@ -154,9 +154,9 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class SliceRows:
-    """The rows of one cluster and slice in total order; columns of shape (n_rows,).
+    """The rows of one cluster and slice in total order, in columns of shape (n_rows,).
 
-    A column that holds one value only is kept as that value.
+    A column with only one value is kept as that value.
     """
 
     def __init__(self, columns: Mapping[str, NDArray[Any]], constants: Mapping[str, Any]) -> None:
@@ -172,7 +172,7 @@ class SliceRows:
         return len(self.ts)
 
     def column(self, name: str, rows: slice) -> NDArray[Any]:
-        """Return some rows of a column."""
+        """Read some rows of a column."""
         values = self._columns.get(name)
         if values is not None:
             return values[rows]
@@ -182,16 +182,16 @@ class SliceRows:
         return np.full(stop - start, constant, dtype=np.float64 if name == "weight" else type(constant))
 
     def value(self, name: str, row: int) -> int:
-        """Return the value of one row of whole numbers."""
+        """Read one row of a column of whole numbers."""
         values = self._columns.get(name)
         return int(self._constants[name] if values is None else values[row])
 
     def constant(self, name: str) -> Any:
-        """Return the one value of a column, None if it varies."""
+        """Look up the one value of a column, None if it varies."""
         return self._constants.get(name)
 
     def after(self, row: int) -> SliceRows:
-        """Return the rows from one on, as copies: what came before need not be kept."""
+        """Copy the rows from a given one on, so that the rows before need not be kept."""
         return SliceRows({name: values[row:].copy() for name, values in self._columns.items()}, self._constants)
 
     @property
@@ -200,7 +200,7 @@ class SliceRows:
         return frozenset((*self._columns, *self._constants))
 
     def once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
-        """Return the result of `make`, kept under a key: the policies that share a slice share it as well."""
+        """Call `make` once per key and keep its result, so that the policies that share a slice share it as well."""
         if key not in self._made:
             self._made[key] = make()
         return cast("_Made", self._made[key])
@@ -218,12 +218,12 @@ class PartSlice:
 
     @classmethod
     def whole(cls, part: CodedPart) -> PartSlice:
-        """Return all rows of a part."""
+        """Select all rows of a part."""
         return cls(part, 0, part.written.rows, part.written.first, part.written.last)
 
 
 def order_of(work: WorkDir, part: CodedPart) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return ts and seq of every row of a part, in their order."""
+    """Read ts and seq of every row of a part, in their order."""
     read = _ReadPart(work, PartSlice.whole(part))
     ts, seq = (np.empty(len(read), dtype=np.int64) for _ in _STEPPED)
     for name, target in zip(_STEPPED, (ts, seq), strict=True):
@@ -246,12 +246,11 @@ class _ReadPart:
         return sorted({*self._columns, *self._constants})
 
     def constant(self, name: str) -> Any:
-        """Return the one value of a column, None if it varies."""
+        """Look up the one value of a column, None if it varies."""
         value, codes = self._constants.get(name), self._maps.get(name)
         return value if value is None or codes is None else int(codes[value])
 
     def dtype(self, name: str) -> np.dtype[Any]:
-        """Return the type that holds a column's values."""
         if name in _STEPPED:
             return np.dtype(np.int64)
         values = self._maps.get(name, self._columns.get(name))
@@ -264,13 +263,13 @@ class _ReadPart:
             target[:] = constant
         elif name in _STEPPED:
             np.cumsum(self._columns[name], dtype=np.int64, out=target)
-            # Without the step to the first of these rows; arrays wrap around, as the steps did.
+            # The step to the first of these rows is left out. Arrays wrap around, as the steps did.
             target -= target[0]
             target += self._first[name]
         elif codes is None:
             target[:] = self._columns[name]
         else:
-            # -1 stands for the last code, as it does if a code is an index.
+            # -1 selects the last code, as it does for a code that is an index.
             np.take(codes.astype(target.dtype, copy=False), self._columns[name], out=target, mode="wrap")
 
 
@@ -282,7 +281,7 @@ def day_rows(work: WorkDir, parts: Sequence[CodedPart]) -> SliceRows:
 def rows_of(work: WorkDir, pieces: Sequence[PartSlice]) -> SliceRows:
     """Put pieces of one cluster together, at least one, in order of their parts."""
     read = [_ReadPart(work, piece) for piece in pieces]
-    # Parts come in order of their files, which breaks ties; so parts that do not overlap need no sort.
+    # Parts are in the order of their files, which breaks ties, so parts that do not overlap need no sort.
     is_ordered = all(before.last <= after.first for before, after in pairwise(pieces))
     values = {name: {part.constant(name) for part in read} for name in read[0].names}
     constants = {name: value for name, (value, *others) in values.items() if value is not None and not others}
@@ -290,7 +289,7 @@ def rows_of(work: WorkDir, pieces: Sequence[PartSlice]) -> SliceRows:
     columns: _Columns = {}
     for name in values:
         if name not in unused:
-            # Written into one array: to concatenate decoded parts would hold every column twice.
+            # The parts are written into one array, since concatenating decoded parts would hold every column twice.
             dtype = np.result_type(*(part.dtype(name) for part in read))
             joined = columns[name] = np.empty(sum(map(len, read)), dtype=dtype)
             low = 0
@@ -299,7 +298,7 @@ def rows_of(work: WorkDir, pieces: Sequence[PartSlice]) -> SliceRows:
                 low += len(part)
     if not is_ordered:
         seq = columns.pop("seq", None)
-        # lexsort is stable, so file and row break what ties are left.
+        # lexsort is stable, so file and row break the remaining ties.
         order = np.lexsort((columns["ts"],) if seq is None else (seq, columns["ts"]))
         columns = {name: column[order] for name, column in columns.items()}
     return SliceRows(columns, constants)
@@ -310,7 +309,7 @@ Span = tuple[SliceRows, int, int]
 
 
 def copy_tail(rows: SliceRows, held: Sequence[list[Span]]) -> None:
-    """Let spans, in place, refer to a copy of the last rows of a slice that ends: the slice itself is not held then."""
+    """Point spans, in place, to a copy of the last rows of an ending slice, so that the slice is not kept."""
     lows = [low for spans in held for of, low, _ in spans if of is rows]
     if not lows:
         return
@@ -321,7 +320,7 @@ def copy_tail(rows: SliceRows, held: Sequence[list[Span]]) -> None:
 
 
 def last_row_per(rows: SliceRows, name: str) -> SliceRows:
-    """Return the last row of each value of a column, in order."""
+    """Select the last row of each value of a column, in order."""
     everything = slice(0, len(rows))
     _, from_end = np.unique(rows.column(name, everything)[::-1], return_index=True)
     kept = np.sort(len(rows) - 1 - from_end)
@@ -329,7 +328,7 @@ def last_row_per(rows: SliceRows, name: str) -> SliceRows:
 
 
 def concat_slices(days: Sequence[SliceRows]) -> SliceRows:
-    """Return the rows of several days, in order of time, as one; days of one table, of no rows if there are none."""
+    """Concatenate the rows of several days of one table, in order of time. Without days the result has no rows."""
     if len(days) == 1:
         return days[0]
     names = days[0].names if days else frozenset(("ts",))
@@ -341,7 +340,7 @@ def concat_slices(days: Sequence[SliceRows]) -> SliceRows:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A day, or a part of a busy one: instants [from_us, until_us), None where the day has no end."""
+    """A day, or a part of a busy day, with instants [from_us, until_us), None where the day has no end."""
 
     from_us: int | None
     until_us: int | None
@@ -355,9 +354,9 @@ def slices_of_day(
     """Yield the slices of one day in order.
 
     Args:
-        tables: the parts that each table has of the day.
+        tables: the parts of each table on the day.
         grid: instants at which it may be cut, µs, ascending.
-        most_rows: rows of all tables that a slice has at most, unless a single cell of the grid has more.
+        most_rows: maximum rows of all tables in a slice, unless a single cell of the grid has more.
     """
     rows = sum(part.written.rows for parts in tables for part in parts)
     if rows <= most_rows or not len(grid):
@@ -376,7 +375,7 @@ def slices_of_day(
 def _cut_places(ends: Ints, most_rows: int) -> Iterator[int]:
     before = 0
     while ends[-1] - before > most_rows:
-        # All cells that end within the slice, and at least one that has rows.
+        # The slice has all cells that end within it, and at least one cell with rows.
         place = int(
             np.searchsorted(ends, max(before + most_rows, ends[np.searchsorted(ends, before, side="right")]), "right")
         )
@@ -387,7 +386,7 @@ def _cut_places(ends: Ints, most_rows: int) -> Iterator[int]:
 
 
 def _slice_part(work: WorkDir, part: CodedPart, cuts: Sequence[int]) -> list[PartSlice | None]:
-    """Return the rows of a part in each slice, None for none."""
+    """Cut a part into the rows of each slice, None for a slice without rows."""
     ts, seq = order_of(work, part)
     bounds = [0, *np.searchsorted(ts, cuts).tolist(), len(ts)]
     return [

@@ -1,6 +1,6 @@
-"""Replay one policy over one cluster: ask the engine, tick by tick, whenever Pulsar would.
+"""Replay one policy over one cluster, and call the engine, tick by tick, whenever Pulsar would.
 
-Only lookups of bundles without owner reach the engine; all others are hits and are counted by `tally.py`. The result
+Only lookups of bundles without owner reach the engine. All others are hits, which `tally.py` counts. The result
 equals, row for row, a loop that calls `LoadManager.assign` once per lookup.
 """
 
@@ -54,8 +54,8 @@ class ExclusiveReplay(ClusterWalk):
         self._bundles = cluster.first_bundles(policy.bundles)
         self._requests = RequestMaker(cluster, self._bundles)
         self._usage = np.full(len(cluster.timeline.roster), np.nan)
-        #: None: policies see load as it is. Published load is what they see only: the ledger, and with it every metric,
-        #: stays what was measured (`docs/decisions/load-reports.md`)
+        #: None if policies see load as it is. Only policies see published load. The ledger, and so every metric, keeps
+        #: the measured load (`docs/decisions/load-reports.md`)
         self._board: ReportBoard | None = None
         if run.is_published:
             self._board = ReportBoard(len(self._usage), int(cluster.timeline.bounds[0]), policy.cadence)
@@ -80,12 +80,12 @@ class ExclusiveReplay(ClusterWalk):
         #: of the load that the policy sees, or will see
         self._demand = Demand(cluster, [], run.tick_us / MICRO)
         self._tally = OwnerTally(cluster, run, self._cells)
-        #: of each atom, shape (n_atoms,): it is not pinned to a broker
+        #: whether each atom is not pinned to a broker, shape (n_atoms,)
         self._is_free = cluster.pinned == -1
         #: a lookup of it makes the policy choose
         self._is_open = self._is_free.copy()
         self._changes: list[ChangeRecord] = []
-        #: number of the event that took a bundle from its last owner, by bundle; -1 if the policy's shedder did
+        #: number of the event that took a bundle from its last owner, by bundle, -1 if the policy's shedder did
         self._taken_by: dict[str, int] = {}
         self._tick_number = 0
         #: whether the current tick is after the warm-up
@@ -111,7 +111,7 @@ class ExclusiveReplay(ClusterWalk):
                 self._cells.add(tick.start_us, tick.end_us, self._registry.registered, usage)
                 self._tally.end(tick.low, tick.high)
             self.decisions.extend(self.manager.take_decisions())
-        # What needs the rows of a slice is settled, so that they need not be held beside those of the next.
+        # Everything that needs the rows of a slice is computed here, so that two slices need not be held at a time.
         rows = ticks[-1].rows
         self._tally.end_slice(rows)
         self._settle_load()
@@ -167,7 +167,7 @@ class ExclusiveReplay(ClusterWalk):
             self._follow(tick.low)
 
     def _settle_load(self) -> None:
-        """Show the policy the load of the last grid instant, if it has not seen it yet: few ticks need any."""
+        """Show the policy the load of the last grid instant, if it has not seen it yet. Few ticks need it."""
         if self._instant is not None:
             instant, self._instant = self._instant, None
             figures = self._brokers.at(
@@ -188,8 +188,8 @@ class ExclusiveReplay(ClusterWalk):
             return
         span = slice(tick.low, tick.high)
         atoms = tick.rows.column("atom", span)
-        # Cheapest question first: in most ticks no atom that occurs is open, and which ones occur is the same for all
-        # policies.
+        # The cheapest check comes first. In most ticks no atom that occurs is open, and the atoms that occur are the
+        # same for all policies.
         present = tick.rows.once(("atoms", tick.low, tick.high), lambda: compact(atoms)[0])
         if not np.count_nonzero(self._is_open.take(present)):
             return
@@ -215,7 +215,7 @@ class ExclusiveReplay(ClusterWalk):
         self._set_owner(atoms, broker, row)
         self.intervals.note(change)
         if change.broker is None:
-            # A broker that leaves is the event of all it owned; unloads and splits are events of one bundle.
+            # A leaving broker is one event for all bundles it owned. Unloads and splits are events of one bundle.
             name = change.source or "" if change.cause == "forced" else change.bundle
             event = timeline.event_numbers.get((self._tick_number, change.cause, name), -1)
             self._taken_by[change.bundle] = event
@@ -245,7 +245,7 @@ class ExclusiveReplay(ClusterWalk):
         return self.intervals.rows
 
     def collect_counts(self) -> Counted:
-        """Return what was counted."""
+        """Collect the counts of the replay."""
         return Counted(
             cluster=self._cluster,
             run=self._run,

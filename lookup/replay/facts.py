@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 class ClusterFacts:
     """Facts that hold for every policy."""
 
-    #: the brokers the log says were answered, counted; None if too few lookups carry one
+    #: the logged answers, counted, None if too few lookups have a logged broker
     logged: Counted | None
     at_best: list[AtBest]
     #: by property, where the namespaces live
@@ -47,12 +47,12 @@ class ClusterFacts:
 
 
 class FactsWalk(ClusterWalk):
-    """Gathers the facts; only scored ticks count for balance and the logged choice.
+    """An observer of a walk that gathers the facts. Only scored ticks count for balance and the logged choice.
 
     Args:
-        reconnect_us: how long after a bundle lost its owner its lookups count as induced.
-        has_log: whether the logged choice is to be scored.
-        bundles: numbers of bundles that the policies of the run begin with; None among them: the default.
+        reconnect_us: time after the loss of a bundle's owner in which its lookups count as induced.
+        has_log: whether the logged choice is scored.
+        bundles: numbers of first bundles of the run's policies. None among them is the default number.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class FactsWalk(ClusterWalk):
         self._sent.append((namespace, client, lookups))
 
     def _count_induced(self, tick: Tick) -> int:
-        """Return how many rows of a tick come soon after their bundle lost its owner."""
+        """Count the rows of a tick that come soon after their bundle lost its owner."""
         marks = self._marks
         if not len(marks.ts) or tick.high == tick.low:
             return 0
@@ -121,7 +121,7 @@ class FactsWalk(ClusterWalk):
         return int(is_induced.sum())
 
     def facts(self) -> ClusterFacts:
-        """Return the facts."""
+        """Collect the facts."""
         logged, zeros = None, np.zeros(len(self._cluster.units[0]))
         if self._logged is not None:
             logged = Counted(

@@ -1,7 +1,7 @@
-"""Hold settings against a log: find what is valid and has no effect on it, or is out of all proportion to it.
+"""Compare settings with a log, and find valid settings that have no effect on it or are out of proportion to it.
 
-This is the one list, for `lookup inspect` and for every run. Counts are those of the coded log, so no policy is asked
-and no row is read again.
+This is the only list of findings, for `lookup inspect` and for every run. Counts come from the coded log, so no policy
+is called and no row is read again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ABOVE, _BELOW = 5.0, 0.001
 def find(
     settings: EvaluationFile, policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan
 ) -> list[Finding]:
-    """Return what has no effect on a log, or is out of proportion to it, unless `lint.accept` names its kind.
+    """List the settings without effect on a log or out of proportion to it, unless `lint.accept` names their kind.
 
     Args:
         policies: those of the settings.
@@ -153,7 +153,7 @@ def _about_labels(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -
 
 
 def _about_unsent(part: str, keys: Sequence[str], sent: Mapping[str, Counter[str]], lookups: int) -> Iterator[Finding]:
-    """Find the properties of a part that no client sends; of several, like the levels of a place, one is enough."""
+    """Find the properties of a part that no client sends. Of several, like the levels of a place, one is enough."""
     for key in keys:
         like = closest(key, sent, cutoff=_ALIKE)
         if key in sent or (any(other in sent for other in keys) and like in (None, *keys)):
@@ -175,7 +175,7 @@ def _about_unmet(
         return
     alone = {value: count for value, count in sent.items() if value not in published[key]}
     count = sum(alone.values())
-    # A few odd clients are no mistake; `lookup inspect` shows every label.
+    # A few odd clients are no mistake, and `lookup inspect` shows every label.
     if count >= _MANY * sent.total():
         yield Finding(
             "client-label",
@@ -225,10 +225,10 @@ def _about_blocks(settings: EvaluationFile, clusters: Sequence[ClusterPlan], run
 
 
 def about_evidence(settings: EvaluationFile, sums: Iterable[MetricSums]) -> Iterator[Finding]:
-    """Find traffic on so few bundles that comparisons over bundles rest on too little.
+    """Find traffic on so few bundles that comparisons over bundles have too little evidence.
 
     Args:
-        sums: of a replay, with those of `answered_ratio`: their last column is how many lookups each bundle had.
+        sums: sums of a replay, among them `answered_ratio`, whose last column is the number of lookups of each bundle.
     """
     incumbent, seen = settings.evaluation.incumbent, dict[str, NDArray[np.float64]]()
     for part in sums:

@@ -1,7 +1,8 @@
-"""Group rows by several integer columns at once: pack the columns into one key per row, add up by key, unpack again.
+"""Group rows by several integer columns at once, by one packed key per row.
 
-Numpy counts by one integer per row (`bincount`), so columns are packed as digits of a number. Weights of a key are
-added in the order of the rows: sums of floats then do not depend on how keys were packed.
+Columns are packed into keys, added up by key, and unpacked again. Numpy counts by one integer per row (`bincount`), so
+columns are packed as digits of a number. Weights of a key are added in the order of the rows, so sums of floats do not
+depend on the packing.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ _SPARSE = 16
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RowKeys:
-    """One key per row that stands for some integer columns; keys ascend with the first column, then the second, ...
+    """One key per row for several integer columns. Keys ascend with the first column, then the second, ...
 
     Example:
         >>> keys = column_keys(np.array([1, 0, 1])).by(np.array([-1, 4, -1]), size=6, low=-1)
-        >>> columns, (sums,) = keys.sum_values(np.array([1.0, 2.0, 4.0]))
+        >>> columns, (sums,) = keys.summed(np.array([1.0, 2.0, 4.0]))
         >>> [column.tolist() for column in columns], sums.tolist()
         ([[0, 1], [4, -1]], [2.0, 5.0])
     """
 
     #: shape (n_rows,), 0 or more
     rows: NDArray[np.integer[Any]]
-    #: keys are below it; None: not known
+    #: exclusive upper bound of the keys, None if it is not known
     bound: int | None
-    #: returns the columns that some keys stand for
+    #: unpacks keys to their columns
     columns: Callable[[Ints], tuple[Ints, ...]]
 
     def by(self, column: NDArray[np.integer[Any]], *, size: int, low: int = 0) -> RowKeys:
-        """Return keys that stand for one more column, the last one.
+        """Add one more column to the keys, as the last one.
 
         Args:
             column: shape (n_rows,), in [low, low + size).
@@ -56,22 +57,22 @@ class RowKeys:
         return RowKeys(keys, bound, lambda keys: (*before(keys // size), keys - keys // size * size + low))
 
     def compact(self) -> RowKeys:
-        """Number the keys that occur, if few of the possible ones do: what is counted by them stays small."""
+        """Number the keys that occur, if they are few of the possible ones, so that counts by key stay small."""
         before = self.columns
         present, numbers = compact(self.rows)
         return RowKeys(numbers, len(present), lambda numbers: before(present[numbers]))
 
     def number_keys(self) -> tuple[tuple[Ints, ...], Ints]:
-        """Return the columns of each key that occurs, ascending, and the number of each row's key among these."""
+        """List the columns of each key that occurs, ascending, and the number of each row's key in that list."""
         present, numbers = compact(self.rows)
         return self.columns(present), numbers
 
     def count_keys(self, weights: Floats | float, *, sparse: int = _SPARSE) -> tuple[tuple[Ints, ...], Floats, Floats]:
-        """Return the columns of each key that occurs, ascending, how often it does, and the sum of its weights.
+        """List the columns of each key that occurs, ascending, with its number of rows and the sum of its weights.
 
         Args:
             weights: shape (n_rows,), or one number for every row.
-            sparse: keys are counted into an array of at most so many entries per row.
+            sparse: maximum entries per row of the array in which keys are counted.
         """
         bound = int(self.rows.max()) + 1 if self.bound is None else self.bound
         keys, present = self.rows, None
@@ -89,7 +90,7 @@ class RowKeys:
         return self.columns(present), counts.astype(np.float64), sums
 
     def sum_values(self, *values: Floats) -> tuple[tuple[Ints, ...], list[Floats]]:
-        """Return the columns of each key that occurs, ascending, and the sums of some values of the rows, at least one.
+        """List the columns of each key that occurs, ascending, and the sums of one or more values of the rows.
 
         Args:
             values: each of shape (n_rows,).
@@ -99,18 +100,18 @@ class RowKeys:
 
 
 def column_keys(column: NDArray[np.integer[Any]], *, size: int | None = None, low: int = 0) -> RowKeys:
-    """Return keys that stand for one column alone.
+    """Build keys from one column alone.
 
     Args:
         column: shape (n_rows,), in [low, low + size).
-        size: None: not known.
+        size: None if it is not known.
     """
     # Codes are narrow integers, which a difference would overflow.
     return RowKeys(column - np.int64(low) if low else column, size, lambda keys: (keys + low,))
 
 
 def compact(codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
-    """Number the codes that occur; return these codes, ascending, and each row's number."""
+    """Number the codes that occur, and return these codes, ascending, and each row's number."""
     largest = int(codes.max(initial=0))
     if largest > _SPARSE * max(len(codes), 1 << 16):
         present, numbers = np.unique(codes, return_inverse=True)
@@ -125,12 +126,12 @@ def compact(codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
 
 
 def ranges(starts: Ints, sizes: Ints) -> Ints:
-    """Return the numbers of some ranges one after another, shape (sum of sizes,).
+    """Concatenate the numbers of some ranges, shape (sum of sizes,).
 
     Example:
         >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
         [5, 6, 0, 1, 2]
     """
-    # Counted through, and set back at each range by what the ranges before it took.
+    # Numbers count upwards, and jump back at each range by the size of the range before.
     numbers: Ints = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
     return numbers

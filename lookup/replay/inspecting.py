@@ -1,4 +1,4 @@
-"""Look at a log before it is replayed: its demand, its labels, how much load it makes, and what settings miss in it.
+"""Inspect a log before it is replayed, for its demand, its labels, its load, and gaps in the settings.
 
 The log is coded as a replay codes it, so names, bundles, labels of clients and refused rows are the same.
 """
@@ -42,15 +42,15 @@ __all__ = ["ClusterInspection", "Inspection", "SessionAdvice", "inspect_log"]
 Ints = NDArray[np.int64]
 #: Rows for which another process is worth its start.
 _ROWS_PER_PROCESS = 2_000_000
-#: Entries of a breakdown that are kept; the rest is added up.
+#: Entries of a breakdown that are kept. The others are added up.
 _MOST = 20
 
 
 @dataclass(frozen=True)
 class SessionAdvice:
-    """How long a lookup should count as load, and what load that makes."""
+    """The time that a lookup should count as load, and the load of that time."""
 
-    #: what the settings say, or the default, s
+    #: value of the settings or the default, s
     session_s: int
     #: lookups that a broker serves on average in that time
     expected: float
@@ -61,13 +61,13 @@ class SessionAdvice:
 
 @dataclass(frozen=True)
 class ClusterInspection:
-    """What the log says about one cluster; counts are of lookups that ask for a broker."""
+    """The facts about one cluster of a log. All counts are of lookups that ask for a broker."""
 
     cluster: str
     lookups: int
     first_us: int
     last_us: int
-    #: lookups per minute: mean, median, 95th percentile and maximum over the time between first and last
+    #: mean, median, 95th percentile and maximum of the lookups per minute between first and last
     per_minute: Mapping[str, float]
     #: brokers that are registered or, without settings, named in the log
     brokers: int
@@ -75,21 +75,21 @@ class ClusterInspection:
     #: bundles that have lookups, and all there are
     busy_bundles: int
     bundles: int
-    #: lookups by tenant, namespace and bundle, the most first; the rest under ""
+    #: lookups by tenant, namespace and bundle, in descending order, the rest under ""
     tenants: Mapping[str, int]
     namespaces: Mapping[str, int]
     top_bundles: Mapping[str, int]
-    #: lookups by client, the most first; empty if the log names none
+    #: lookups by client, in descending order, empty if the log does not name clients
     clients: Mapping[str, int]
-    #: by property that clients send: lookups by value, those without it under ""
+    #: lookups by client property and value, those without the property under ""
     labels: Mapping[str, Mapping[str, int]]
-    #: of these the lookups with values that no broker has, by property; empty without settings
+    #: those of these lookups with values that no broker has, by property, empty without settings
     unmatched: Mapping[str, Mapping[str, int]]
     #: None if no broker is known
     session: SessionAdvice | None
-    #: mean load of a broker, weight/s; None if no broker is known
+    #: mean load of a broker, weight/s, None if no broker is known
     broker_load: float | None
-    #: rows beside the lookups that are no demand: redirects, and lookups of topics that brokers use themselves
+    #: additional rows that are not demand, which are redirects, and lookups of topics that brokers use themselves
     redirects: int
     internal: int
     #: answered lookups of namespaces with isolation policies, and those by a broker that these do not name
@@ -101,7 +101,7 @@ class ClusterInspection:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a log holds, and what settings miss in it."""
+    """The contents of a log, and the gaps in the settings for it."""
 
     rows: int
     #: rows that a replay would refuse, by reason
@@ -111,20 +111,20 @@ class Inspection:
     findings: tuple[Finding, ...]
 
     def document(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Convert the inspection to JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class _CountedDemand:
     words: ClusterWords
-    #: starts of the ticks that have lookups, µs, ascending, and the lookups of each; shape (n_ticks,)
+    #: starts of the ticks that have lookups, µs, ascending, and the lookups of each, shape (n_ticks,)
     ticks: tuple[Ints, Ints]
     #: lookups of each atom, shape (n_atoms,)
     by_atom: Ints
-    #: lookups of the clients that are named, by client; empty if the log names none or was not asked for them
+    #: lookups by client, empty if the log does not name clients or they are not needed
     by_client: Mapping[str, int]
-    #: by bundle with isolation policies: answered lookups, and those by brokers that these do not name
+    #: answered lookups by bundle with isolation policies, and their lookups answered by brokers that these do not name
     isolated: Sequence[tuple[int, int]]
 
     @property
@@ -141,12 +141,12 @@ def inspect_log(
     policies: Sequence[Policy] = (),
     progress: Callable[[str], None] = lambda message: None,
 ) -> Inspection:
-    """Look at a log.
+    """Inspect a log.
 
     Args:
         path: file or folder of LOOKUPS.
-        folder: empty local folder for files on the way; the caller removes it.
-        settings: an evaluation, whose brokers, rules and policies are held against the log.
+        folder: empty local folder for temporary files, which the caller removes.
+        settings: an evaluation, whose brokers, rules and policies are compared with the log.
         policies: those of the settings.
         progress: called with a short sentence at each step.
 
@@ -185,7 +185,7 @@ def inspect_log(
 def _code_log(
     path: str, plan: CodingPlan, work: WorkDir, progress: Callable[[str], None]
 ) -> tuple[list[Coded], dict[str, list[Share]]]:
-    """Code a log as a replay does; return what tasks coded, and the shares of each cluster that have demand."""
+    """Code a log as a replay does, and return all coded shares and those of each cluster with demand."""
     files = list_log(path)
     rows = sum(file.rows for file in files)
     workers = InProcess(min(usable_cores(), -(-rows // _ROWS_PER_PROCESS)))
@@ -201,7 +201,7 @@ def _code_log(
 
 
 def _count_refused(coded: Sequence[Coded]) -> tuple[int, dict[str, int]]:
-    """Return how many rows there are, and those that cannot be used by reason, most frequent first."""
+    """Count all rows, and the unusable rows by reason, most frequent first."""
     reasons: Counter[str] = Counter()
     for task in coded:
         reasons.update(task.quarantined)
@@ -253,7 +253,7 @@ def _find_isolated(words: ClusterWords, by_broker: Ints, rules: NamespacePolicie
 
 
 def _slices(parts: Sequence[CodedPart], plan: CodingPlan, work: WorkDir) -> Iterator[SliceRows]:
-    """Yield the rows of one day, so many at a time as a replay holds unless its settings say otherwise."""
+    """Yield the rows of one day in slices of the default size."""
     first, last = min(part.written.first for part in parts)[0], max(part.written.last for part in parts)[0]
     grid = np.arange(first // plan.tick_us * plan.tick_us, last + 1, plan.tick_us)
     for cut in slices_of_day(work, [parts], grid, most_rows=SLICE_ROWS):
@@ -311,14 +311,14 @@ def _inspect_cluster(demand: _CountedDemand, section: EvaluationSection, plan: C
 
 
 def _per_minute(demand: _CountedDemand, tick_s: int) -> dict[str, float]:
-    """Return figures of the demand per minute; ticks without lookups count as well."""
+    """Compute statistics of the demand per minute. Ticks without lookups count as well."""
     starts, counts = demand.ticks
     ticks = int((starts[-1] - starts[0]) // (tick_s * MICRO)) + 1
     rates = np.sort(counts) * (60.0 / tick_s)
     empty = ticks - len(counts)
 
     def at(share: float) -> float:
-        """Return a quantile over all ticks, of which the empty ones are the smallest."""
+        """Compute a quantile over all ticks, of which the empty ones are the smallest."""
         place = math.ceil(share * ticks) - 1 - empty
         return float(rates[place]) if place >= 0 else 0.0
 
@@ -326,14 +326,14 @@ def _per_minute(demand: _CountedDemand, tick_s: int) -> dict[str, float]:
 
 
 def _most(counts: Counter[str]) -> dict[str, int]:
-    """Return the greatest counts, equal ones by name; what is left out under the name ""."""
+    """Select the greatest counts, equal ones by name, and add the others up under the name ""."""
     named = sorted(((name, count) for name, count in counts.items() if name and count), key=lambda e: (-e[1], e[0]))
     rest = counts.get("", 0) + sum(count for _, count in named[_MOST:])
     return {**dict(named[:_MOST]), **({"": rest} if rest else {})}
 
 
 def _seconds(demand: _CountedDemand, section: EvaluationSection) -> float:
-    # One lookup lies at an instant; a log of one has no rate, and any session is as good.
+    # A single lookup lies at an instant, so a log of one lookup does not have a rate, and any session is equally good.
     return max((demand.words.last_us - demand.words.first_us) / MICRO, float(section.tick_s))
 
 

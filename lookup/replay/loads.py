@@ -1,4 +1,4 @@
-"""Measure load at grid instants: simulated from the log's weights, or reported by LOADS and BUNDLES."""
+"""Measure load at grid instants, either simulated from the log's weights or reported by LOADS and BUNDLES."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Windows = tuple[Ints, Ints | None]
 
 
 class _Cell:
-    """The lookups of one cell of the grid, whose weights are summed when a policy asks.
+    """The lookups of one cell of the grid, whose weights are summed when a policy reads them.
 
     Args:
-        n_codes: sets of lookup properties; 0 if nobody asks where lookups come from.
+        n_codes: number of sets of lookup properties, 0 if no part of the policy reads the origins of lookups.
     """
 
     def __init__(self, n_atoms: int, n_codes: int) -> None:
@@ -42,7 +42,7 @@ class _Cell:
         self._pairs: Pairs | None = None
 
     def micro(self) -> Ints:
-        """Return the weight of each atom in micro-units, shape (n_atoms,); no rows may come after."""
+        """Sum the weight of each atom in micro-units, shape (n_atoms,). No rows may be added afterwards."""
         if self._micro is None:
             sums = []
             for rows, low, high in self.spans:
@@ -55,7 +55,7 @@ class _Cell:
         return self._micro
 
     def pairs(self) -> Pairs:
-        """Return the weight of each pair of atom and properties that occurs; no rows may come after."""
+        """Sum the weight of each pair of atom and properties that occurs. No rows may be added afterwards."""
         if self._pairs is None:
             sums = (
                 rows.once(("origins", low, high), partial(summed_pairs, rows, slice(low, high), self._n_codes))
@@ -66,7 +66,7 @@ class _Cell:
 
 
 def _summed_weights(rows: SliceRows, span: slice, n_atoms: int) -> Ints:
-    """Return the weight of each atom in some rows, micro-units, shape (n_atoms,)."""
+    """Sum the weight of each atom in some rows, micro-units, shape (n_atoms,)."""
     constant = rows.constant("weight")
     atoms = rows.column("atom", span)
     if constant is not None:
@@ -78,7 +78,7 @@ class AtomLoads:
     """The weight of each atom in the last `session_s` before a grid instant.
 
     Args:
-        with_origins: also by the properties of clients.
+        with_origins: whether weights are also summed by the properties of clients.
     """
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, *, with_origins: bool = False) -> None:
@@ -95,7 +95,7 @@ class AtomLoads:
         self._needs_lookups = self._reported is None or with_origins
 
     def begin_slice(self, reports: SliceReports, reached_us: int) -> None:
-        """Take in the reports of a slice; from now on only instants from `reached_us` on are asked for."""
+        """Add the reports of a slice. From now on only instants from `reached_us` on are read."""
         if self._reported is not None and reports.bundles is not None:
             self._reported.begin_slice(reports.bundles, reached_us)
 
@@ -119,7 +119,9 @@ class AtomLoads:
     def window(self) -> Ints | None:
         """The weight of each atom at the last grid instant, micro-units, shape (n_atoms,).
 
-        None before the first complete cell. Summed when first asked for: most ticks of most policies decide nothing.
+        None before the first complete cell. It is summed at the first read, since most ticks of most policies do not
+        decide
+        anything.
         """
         if self._window is None and self._instant_us is not None:
             if self._reported is not None:
@@ -130,23 +132,23 @@ class AtomLoads:
 
     @property
     def rates(self) -> Ints | None:
-        """The messages of each atom at the last grid instant, millionths per second; None if unknown."""
+        """The messages of each atom at the last grid instant, millionths per second, None if unknown."""
         if self._rates is None and self._reported is not None and self._instant_us is not None:
             self._rates = self._reported.rates_at(self._instant_us)
         return self._rates
 
     @property
     def are_bytes(self) -> bool:
-        """Whether BUNDLES gives what bundles carry, in bytes; else it is the weight of their lookups."""
+        """Whether the load is the traffic of bundles in bytes, from BUNDLES, and not the weight of their lookups."""
         return self._reported is not None
 
     @property
     def seconds(self) -> float:
-        """Over how many seconds the window's weight came; 1.0 if it is reported per second."""
+        """The number of seconds over which the window's weight came, 1.0 if it is reported per second."""
         return self._session_s if self._reported is None else 1.0
 
     def origins(self, bundles: BundleMap) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-        """Return where the lookups of the last `session_s` come from; nothing if no part of the policy asks."""
+        """Build the origins of the lookups of the last `session_s`, empty if the policy does not read them."""
         if not self._has_origins:
             return {}
         cells = tuple(self._cells)
@@ -155,7 +157,7 @@ class AtomLoads:
         )
 
     def weight_of(self, atoms: slice) -> float:
-        """Return the load of a bundle at the last grid instant, weight per second."""
+        """Compute the load of a bundle at the last grid instant, weight per second."""
         window = self.window
         if window is None:
             return 0.0
@@ -165,16 +167,16 @@ class AtomLoads:
 
 
 class _Latest(ABC):
-    """The last reports at or before an instant, out of rows in order of time; instants must not go back."""
+    """The last reports at or before an instant, from rows in order of time. Instants must not go back."""
 
     def __init__(self) -> None:
         #: rows of each day, and from which row on they were not taken in yet
         self._days: list[tuple[SliceRows, int]] = []
 
     def begin_slice(self, rows: SliceRows, reached_us: int) -> None:
-        """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
+        """Add the reports of a slice. From now on only instants from `reached_us` on are read."""
         self.take(reached_us)
-        # Of those before only the rows are kept that were not taken in.
+        # Of the earlier reports, only the rows that were not read yet are kept.
         left = [(before.after(low), 0) for before, low in self._days if low < len(before)]
         self._days = [*left, (rows, 0)]
 
@@ -192,7 +194,7 @@ class _Latest(ABC):
 
 
 class ReportedLoads(_Latest):
-    """Load reports of brokers: the latest at or before an instant.
+    """The latest load reports of brokers at or before an instant.
 
     Args:
         figures: names of the columns of LOADS that any row gives.
@@ -204,13 +206,13 @@ class ReportedLoads(_Latest):
 
     @classmethod
     def of(cls, columns: Mapping[str, NDArray[Any]], n_brokers: int) -> ReportedLoads:
-        """Return reports out of columns of one day: ts, broker (number), and figures."""
+        """Build reports from the columns of one day, which are ts, broker (number), and figures."""
         reported = cls([name for name in columns if name not in ("ts", "broker")], n_brokers)
         reported.begin_slice(SliceRows(columns, {}), 0)
         return reported
 
     def at(self, now_us: int) -> Mapping[str, Floats]:
-        """Return every column that LOADS has by broker, NaN if nothing is known; instants must not go back."""
+        """Copy every column of LOADS by broker, NaN where it is unknown. Instants must not go back."""
         self.take(now_us)
         return {name: current.copy() for name, current in self._current.items()}
 
@@ -222,10 +224,10 @@ class ReportedLoads(_Latest):
             current[brokers[is_known]] = rows.column(name, span)[is_known]
 
     def figures(self, now_us: int, base: Load) -> Load:
-        """Return what the view shows at an instant; instants must not go back.
+        """Build the load that the view shows at an instant. Instants must not go back.
 
         Args:
-            base: load whose other figures are kept: top bundles, demand, and topics if LOADS has none.
+            base: load whose other figures are kept, which are top bundles, demand, and topics if LOADS has none.
         """
         columns = self.at(now_us)
         topics = np.nan_to_num(columns["topics"]).astype(np.int64) if "topics" in columns else base.topics
@@ -243,7 +245,7 @@ class ReportedLoads(_Latest):
 
 
 class Demand(Mapping[str, Mapping[str, float]]):
-    """Weight per second by value of a client property, over spans that took so long; summed when a policy asks."""
+    """Weight per second by value of a client property, over spans of a given length. A first read sums it."""
 
     def __init__(self, cluster: ClusterPlan, spans: list[Span], seconds: float) -> None:
         self._cluster, self.spans, self._seconds = cluster, spans, seconds
@@ -280,7 +282,7 @@ class Demand(Mapping[str, Mapping[str, float]]):
 
 
 class _ReportedBundles(_Latest):
-    """What bundles carry from one row of BUNDLES to the next, in millionths per second."""
+    """The traffic of bundles from one row of BUNDLES to the next, in millionths per second."""
 
     def __init__(self, reports: BundleReports, n_atoms: int) -> None:
         super().__init__()
@@ -289,12 +291,12 @@ class _ReportedBundles(_Latest):
         self._current = {name: np.zeros(n_atoms, dtype=np.int64) for name in names}
 
     def micro_at(self, now_us: int) -> Ints:
-        """Return the bytes of every atom at an instant no earlier than the last asked for, shape (n_atoms,)."""
+        """Copy the bytes of every atom at an instant, shape (n_atoms,). Instants must not go back."""
         self.take(now_us)
         return self._current["micro"].copy()
 
     def rates_at(self, now_us: int) -> Ints | None:
-        """Return the messages of every atom likewise, None if no row gives any."""
+        """Copy the messages of every atom at an instant, None if no row gives any. Instants must not go back."""
         self.take(now_us)
         return self._current["rate"].copy() if "rate" in self._current else None
 
@@ -316,7 +318,8 @@ def set_spans(current: Ints, first: Ints, stop: Ints, values: Ints) -> None:
         starts, ends = first[order], stop[order]
         is_same = (starts[1:] == starts[:-1]) & (ends[1:] == ends[:-1])
         if not (is_same | (ends[:-1] <= starts[1:])).all():
-            # A bundle and what it was split into, say: the later one takes the place of the earlier.
+            # This happens, for example, for a bundle and the children of its split. The later report replaces the
+            # earlier.
             for low, high, value in zip(first.tolist(), stop.tolist(), values.tolist(), strict=True):
                 current[low:high] = 0
                 current[low] = value
@@ -341,17 +344,17 @@ class BrokerLoads:
         self._topics = np.zeros(self._n_brokers, dtype=np.int64)
 
     def begin_slice(self, reports: SliceReports, reached_us: int) -> None:
-        """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
+        """Add the reports of a slice. From now on only instants from `reached_us` on are read."""
         self._loads.begin_slice(reports, reached_us)
         if self._reported is not None and reports.loads is not None:
             self._reported.begin_slice(reports.loads, reached_us)
 
     def at(self, now_us: int, owners: Ints, *, capacity: Floats, registered: NDArray[np.bool_], demand: Demand) -> Load:
-        """Return what the view shows of load; instants must not go back.
+        """Build the load that the view shows. Instants must not go back.
 
         Args:
-            owners: number of each atom's owner, shape (n_atoms,), -1 for none; not written to afterwards, and the same
-                array as long as no owner changes.
+            owners: number of each atom's owner, shape (n_atoms,), -1 for none. It is not changed afterwards, and is
+                the same array as long as no owner changes.
         """
         window, topics = self._loads.window, self._topics_of(owners)
         if window is None and self._reported is None:
@@ -372,7 +375,7 @@ class BrokerLoads:
             LazyTopBundles(self._n_brokers, bundles),
             demand,
             rates=rates,
-            # Without rates of messages the loads of bundles stand for them, as those of brokers do.
+            # Without rates of messages, loads replace the rates of bundles, as they do for brokers.
             long_term_bundle_rates=_BundleRates(of_bundles),
             bundle_unit="bytes/s" if are_bytes else "weight/s",
             origins=self._loads.origins(self._bundles),
@@ -383,7 +386,7 @@ class BrokerLoads:
         return figures if figures.rates is None else _with_bundle_rates(figures, bundles)
 
     def _topics_of(self, owners: Ints) -> Ints:
-        # Topics stand still while owners do, which is most of the time.
+        # Topics change only when owners do, which is rare.
         if owners is not self._seen:
             self._seen, self._places = owners, owners + 1
             self._topics = _by_broker(self._places, self._topics_by_atom, self._n_brokers)
@@ -391,10 +394,10 @@ class BrokerLoads:
 
 
 class _BundleLoads:
-    """Loads of the bundles of one broker as they stood at an instant.
+    """Loads of the bundles of one broker at an instant.
 
     Args:
-        are_bytes: a bundle without load is idle; else nobody has looked it up, which says nothing of its traffic.
+        are_bytes: a bundle without load is idle. Otherwise it had no lookups, and its traffic is unknown.
     """
 
     def __init__(self, bundles: BundleMap, owners: Ints, windows: Windows, seconds: float, *, are_bytes: bool) -> None:
@@ -458,10 +461,11 @@ class _BundleRates(Mapping[str, float]):
 
 
 def _with_bundle_rates(figures: Load, bundles: _BundleLoads) -> Load:
-    """Return load figures that have rates of messages with those of bundles, or without both.
+    """Add rates of messages of bundles to load figures with rates of brokers, or remove both rates.
 
-    A broker's rate of messages counts for shedding only if those of bundles are known as well: bundles that seem
-    idle would be moved for nothing.
+    A broker's rate of messages counts for shedding only if the rates of bundles are known as well. Otherwise bundles
+    that
+    seem idle would be moved without effect.
     """
     if not bundles.has_rates:
         return replace(figures, rates=None, long_term_rates=figures.rates, long_term_bundle_rates={})

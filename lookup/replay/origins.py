@@ -1,6 +1,6 @@
-"""Sum up where the lookups of each bundle come from: their weight by client property, bundle and value.
+"""Sum up where the lookups of each bundle come from, as weight by client property, bundle and value.
 
-Only a policy that declares `view.load.origins` has these sums, and even then nothing is added up before it asks.
+Only a policy that declares `view.load.origins` has these sums, and nothing is added up before it reads them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from lookup.replay.days import SliceRows
 __all__ = ["Origins", "Pairs", "add_pairs", "summed_pairs"]
 
 Ints = NDArray[np.int64]
-#: Keys of pairs of atom and properties, ascending, and the weight of each in micro-units; both of shape (n_pairs,).
+#: Keys of pairs of atom and properties, ascending, and the weight of each in micro-units, both of shape (n_pairs,).
 Pairs = tuple[Ints, Ints]
 
 
 def summed_pairs(rows: SliceRows, span: slice, n_codes: int) -> Pairs:
-    """Return the weight of each pair in some rows; `n_codes` is how many sets of properties there are."""
+    """Sum the weight of each pair in some rows. `n_codes` is the number of sets of properties."""
     keys = rows.column("atom", span).astype(np.int64) * n_codes + rows.column("properties", span)
     return _by_key(keys, rows.column("weight", span))
 
@@ -40,12 +40,12 @@ def _by_key(keys: Ints, weights: Ints) -> Pairs:
 
 
 class Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
-    """Weight per second by client property, bundle and value, by one property when it is asked for.
+    """Weight per second by client property, bundle and value. Each property is summed when it is read.
 
     Args:
-        pairs: returns the sums of some cells; called before the next cell closes.
-        bundles: as they are at the instant, those of `BundleMap.ordered`; later splits do not matter.
-        seconds: that the cells last.
+        pairs: returns the sums of some cells, and is called before the next cell closes.
+        bundles: the bundles of the instant from `BundleMap.sort_bundles`, which later splits do not change.
+        seconds: length of the cells.
     """
 
     def __init__(

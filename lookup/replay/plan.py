@@ -1,7 +1,7 @@
-"""Plan a replay for its tasks: the run's settings in numbers, and everything about one cluster but its rows.
+"""Plan a replay for its tasks, as the run's settings in numbers and everything about one cluster but its rows.
 
-Plain and picklable; policies and metrics travel as settings and are built again by each worker, since a class
-from a plug-in file does not unpickle elsewhere.
+Plans are plain and picklable. Policies and metrics travel as settings and are built again by each worker, since a
+class from a plug-in file does not unpickle elsewhere.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The settings of a run for every cluster, policy and seed; times in µs."""
+    """The settings of a run for every cluster, policy and seed, with times in µs."""
 
     tick_us: int
     session_us: int
@@ -51,19 +51,19 @@ class RunPlan:
     slice_rows: int
     namespaces: NamespacePolicies
     topology: Topology
-    #: dimensions by which figures are also told apart
+    #: dimensions by which figures are also divided
     by: tuple[str, ...] = ()
     #: numbers of bundles that policies begin with in place of the default, ascending
     bundle_counts: tuple[int, ...] = ()
-    #: in every cluster what is before is not scored
+    #: demand before it is not scored in any cluster
     scored_from_us: int = FIRST_US
 
     def first_scored(self, begins_us: int) -> int:
-        """Return the first instant that is scored of a cluster whose log begins at another, µs."""
+        """Compute the first scored instant of a cluster whose log begins at a given instant, µs."""
         return max(begins_us + self.warmup_us, self.scored_from_us)
 
     def cell_of(self, ts_us: int) -> int:
-        """Return the start of the balance cell of an instant, µs."""
+        """Compute the start of the balance cell of an instant, µs."""
         return ts_us // self.balance_us * self.balance_us
 
 
@@ -71,7 +71,7 @@ class RunPlan:
 class BrokerReports:
     """LOADS of one cluster."""
 
-    #: parts by day; brokers have their roster numbers
+    #: parts by day, in which brokers have their roster numbers
     days: Mapping[int, Sequence[CodedPart]]
     #: names of the figures that any row gives
     figures: tuple[str, ...]
@@ -91,15 +91,15 @@ class BundleReports:
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """One cluster: the meaning of its codes, the events that happened to it, the files with its rows."""
+    """The plan of one cluster, with the meaning of its codes, its events, and the files with its rows."""
 
     #: place among the sorted clusters of the run
     place: int
     words: ClusterWords
     timeline: Timeline
-    #: parts of each day that has rows, by day since the epoch; in order of the log's files
+    #: parts of each day that has rows, by day since the epoch, in order of the log's files
     days: Mapping[int, Sequence[CodedPart]]
-    #: weight per second at usage 1.0 of every broker if no broker of the cluster has one; None: their own
+    #: weight per second at usage 1.0 of every broker if no broker of the cluster has a capacity, None: their own
     assumed_capacity: float | None
     #: when any broker is registered, also before and after the log
     registered: tuple[Span, ...] = ()
@@ -125,10 +125,10 @@ class ClusterPlan:
         return sorted({broker.id for each in here for broker, is_in in each if is_in and broker.capacity is None})
 
     def first_bundles(self, count: int | None = None) -> BundleMap:
-        """Return the bundles at the beginning of a policy's replay.
+        """Build the bundles at the beginning of a policy's replay.
 
         Args:
-            count: bundles that the policy gives a namespace without boundaries of its own; None: the default.
+            count: the policy's bundles of a namespace without boundaries of its own. None is the default number.
         """
         return BundleMap(self.words.atoms, self.timeline.initial_splits, count=count)
 
@@ -136,8 +136,9 @@ class ClusterPlan:
     def units(self) -> tuple[tuple[str, ...], Ints]:
         """The units that intervals vary, and the unit of each atom, shape (n_atoms,).
 
-        They are the bundles at the beginning; if policies differ in these, what lies between the hashes at which a
-        bundle of every policy begins: no bundle lies in two units.
+        The units are the bundles at the beginning. If policies differ in these, a unit lies between neighbouring hashes
+        at
+        which a bundle of every policy begins, so no bundle lies in two units.
         """
         atoms = self.words.atoms
         maps = [self.first_bundles(count) for count in (None, *atoms.rule.counts)]
@@ -177,7 +178,7 @@ class ClusterPlan:
 def new_manager(
     cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, observer: ManagerObserver | None = None
 ) -> LoadManager:
-    """Return a load manager that runs a policy over a cluster, as it is before the first event."""
+    """Build a load manager that runs a policy over a cluster, in its state before the first event."""
     per_weight = run.bytes_per_weight or 1.0
     namespaces = run.namespaces
     if policy.bundles is not None:
@@ -190,7 +191,7 @@ def new_manager(
         # BUNDLES and LOADS are in bytes already.
         broker_bytes=per_weight if cluster.loads is None and cluster.bundle_loads is None else 1.0,
         bundle_bytes=per_weight if cluster.bundle_loads is None else 1.0,
-        # Luck of a hash is luck like that of the dice: a replicate has its own of both.
+        # The result of a hash is as random as that of a seed, so each replicate has a seed and a salt of its own.
         salt=str(seed),
         observer=observer,
     )

@@ -1,7 +1,7 @@
-"""Hold the times at which brokers are registered against the time of a log.
+"""Compare the times at which brokers are registered with the time of a log.
 
-While no broker is registered no policy answers anything, and policies that answer nobody are alike: a mistake in the
-times of brokers would pass for a good result.
+While no broker is registered, no policy answers any lookup, and all policies look alike. So a mistake in the times of
+brokers would look like a good result.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def require_some_registered(settings: EvaluationFile, first_us: int, last_us: in
 
     Args:
         first_us, last_us: first and last instant of the part.
-        what: names the part.
+        what: name of the part.
 
     Raises:
-        InputError: naming its time and that of the brokers.
+        InputError: with the time of the part and that of the brokers.
     """
     times = sorted(span for events in _of_any_cluster(settings) for span in times_registered(events))
     if first_us <= last_us and not _overlap(times, first_us, last_us):
@@ -77,18 +77,18 @@ def _of_any_cluster(settings: EvaluationFile) -> Iterable[Sequence[Registration]
     if settings.inputs.brokers is not None:
         return registrations(settings.inputs.brokers).rows.values()
     named = {cluster for entry in settings.brokers for cluster in entry.clusters or ()}
-    # No cluster has an empty name: under it are the brokers of every cluster.
+    # The empty name, which no cluster has, holds the brokers of every cluster.
     return [registrations_of(broker_intervals(settings, cluster)) for cluster in {"", *named}]
 
 
 def _find_scored_span(cluster: ClusterPlan, run: RunPlan) -> Span:
-    """Return the first and the last instant of a cluster's log that is scored; the first is later if none is."""
+    """Find the first and the last scored instant of a cluster's log. The first is later if none is scored."""
     begins = run.first_scored(int(cluster.timeline.bounds[0]))
     return max(begins, cluster.words.first_us), cluster.words.last_us
 
 
 def _overlap(times: Iterable[Span], first_us: int, last_us: int) -> int:
-    """Return for how long of a time some broker is registered, µs."""
+    """Measure how long a broker is registered between two instants, µs."""
     return sum(max(0, min(end, last_us + 1) - max(start, first_us)) for start, end in times)
 
 

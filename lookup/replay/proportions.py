@@ -1,4 +1,4 @@
-"""Say which lengths of time are in proportion to a log, how loaded its brokers are, and which labels these have."""
+"""Find which lengths of time are in proportion to a log, how loaded its brokers are, and which labels these have."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ __all__ = [
 
 #: Lengths of blocks that are proposed, s.
 _ROUND_S = (3600, 1800, 900, 600, 300, 60)
-#: Lookups that a broker should serve in the time load is taken from: chance then makes a tenth of its load.
+#: Lookups that a broker should serve in the time in which load is measured. Random variation is then a tenth of its
+#: load.
 _ENOUGH = 100
 #: No longer session is suggested, s.
 _LONGEST_S = 3600
 
 
 def blocks_in(first_us: int, last_us: int, *, balance_s: int, block_s: int) -> int:
-    """Return of how many blocks of neighbouring cells a time consists, as verdicts count them.
+    """Count the blocks of neighbouring cells in a time, as verdicts count them.
 
     Args:
-        first_us: of the first lookup that is scored, µs.
-        last_us: of the last one, µs.
+        first_us: first lookup that is scored, µs.
+        last_us: last lookup that is scored, µs.
         balance_s: length of a cell.
-        block_s: length of a block; it is rounded to whole cells.
+        block_s: length of a block, which is rounded to whole cells.
     """
     cell_us = balance_s * MICRO
     cells = max(0, last_us // cell_us - first_us // cell_us + 1)
@@ -37,13 +38,13 @@ def blocks_in(first_us: int, last_us: int, *, balance_s: int, block_s: int) -> i
 
 
 def longest_block(first_us: int, last_us: int, *, at_least: int, tick_s: int) -> int | None:
-    """Return the longest round length of a cell and a block of which a time has enough, s; None if there is none.
+    """Find the longest round length of a cell and block with enough of them in a time, s, None if there is none.
 
     Args:
-        first_us: of the first lookup that is scored, µs.
-        last_us: of the last one, µs.
-        at_least: how many blocks are enough.
-        tick_s: of which a cell is a multiple.
+        first_us: first lookup that is scored, µs.
+        last_us: last lookup that is scored, µs.
+        at_least: number of blocks that is enough.
+        tick_s: length of a tick, of which a cell is a multiple.
     """
     return next(
         (
@@ -56,23 +57,23 @@ def longest_block(first_us: int, last_us: int, *, at_least: int, tick_s: int) ->
 
 
 def suggested_session(rate: float, tick_s: int) -> int:
-    """Return the shortest session, in whole ticks, in which a broker serves enough lookups; an hour at most, s."""
+    """Compute the shortest session, in whole ticks, in which a broker serves enough lookups, at most an hour, s."""
     return math.ceil(min(_LONGEST_S, _ENOUGH / rate) / tick_s) * tick_s
 
 
 def mean_load_of(micro: int, seconds: float, brokers: int) -> float | None:
-    """Return the weight per second that a broker serves on average; None without a broker.
+    """Compute the weight per second that a broker serves on average, None without a broker.
 
     Args:
         micro: weight of the log, in millionths.
-        seconds: from its first lookup to its last, a tick at least.
-        brokers: that are registered.
+        seconds: time from its first lookup to its last, at least a tick.
+        brokers: number of registered brokers.
     """
     return micro / MICRO / seconds / brokers if brokers else None
 
 
 def published_labels(clusters: Sequence[ClusterPlan]) -> dict[str, Counter[str]]:
-    """Return by key how many brokers have each label, as clients' properties are compared with them."""
+    """Count by key how many brokers have each label. Clients' properties are compared with these labels."""
     published: dict[str, Counter[str]] = {}
     for broker in (broker for cluster in clusters for broker in cluster.timeline.brokers):
         prefix = broker.property_prefix

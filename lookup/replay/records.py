@@ -1,7 +1,7 @@
-"""Record what a replay decided and counted, and lay it out as tables: DECISIONS, OWNERS, CYCLES, CELLS and FLOWS.
+"""Record the decisions and counts of a replay, and build the tables DECISIONS, OWNERS, CYCLES, CELLS and FLOWS.
 
-A run leaves one file of each. Intervals of ownership come from the changes a load manager made; decisions and cycles
-are written as they were taken. CELLS and FLOWS are what metrics are handed, added up: small enough to be drawn.
+A run leaves one file of each. Intervals of ownership come from the changes that a load manager made. Decisions and
+cycles are written as they were taken. CELLS and FLOWS are the added-up input of metrics, small enough to be drawn.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Cycle:
 
 @dataclass(slots=True)
 class OwnerInterval:
-    """One broker owned one bundle in [from_us, to_us); `to_us` is None if that outlasts the log."""
+    """An interval [from_us, to_us) in which one broker owned one bundle. `to_us` is None if it outlasts the log."""
 
     bundle: str
     broker: str
@@ -68,7 +68,7 @@ class OwnerIntervals:
     def __init__(self) -> None:
         #: in the order in which they began
         self.rows: list[OwnerInterval] = []
-        #: of each bundle with an owner the one that lasts
+        #: the current interval of each bundle with an owner
         self._open: dict[str, OwnerInterval] = {}
 
     def note(self, change: OwnershipChange) -> None:
@@ -79,7 +79,7 @@ class OwnerIntervals:
             self._begin(change.bundle, change.broker, change.ts_us)
 
     def split(self, parent: str, children: Sequence[str], ts_us: int) -> None:
-        """End the parent's interval; its owner goes on with the children."""
+        """End the parent's interval, and begin intervals of its owner for the children."""
         ended = self._end(parent, ts_us, "split")
         if ended is not None:
             for child in children:
@@ -90,7 +90,7 @@ class OwnerIntervals:
         self.rows.append(begun)
 
     def _end(self, bundle: str, ts_us: int, ended_by: str, reason: CycleReason | None = None) -> OwnerInterval | None:
-        """End the interval of a bundle and return it; None if the bundle has no owner."""
+        """End the interval of a bundle and return it, None if the bundle does not have an owner."""
         ended = self._open.pop(bundle, None)
         if ended is not None:
             ended.to_us, ended.ended_by, ended.reason = ts_us, ended_by, reason
@@ -98,7 +98,7 @@ class OwnerIntervals:
 
 
 def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
-    """Return DECISIONS of a replay, one row per decision."""
+    """Build DECISIONS of a replay, one row per decision."""
     answers = [entry.decision for entry in decisions]
     columns = {
         "ts": [entry.ts_us for entry in decisions],
@@ -117,7 +117,7 @@ def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
 
 
 def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
-    """Return OWNERS of a replay; every interval's state is Owned."""
+    """Build OWNERS of a replay. The state of every interval is Owned."""
     columns = {
         "bundle": [interval.bundle for interval in intervals],
         "broker": [interval.broker for interval in intervals],
@@ -131,7 +131,7 @@ def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
 
 
 def cycle_table(name: RunName, cycles: Sequence[Cycle]) -> pa.Table:
-    """Return CYCLES of a replay, one row per cycle of the policy's shedder."""
+    """Build CYCLES of a replay, one row per cycle of the policy's shedder."""
     outcomes = [cycle.report.outcome for cycle in cycles]
     of_outcome = ("label", "reason", "average", "deviation", "modelled_deviation", "over", "excess")
     columns = {
@@ -145,13 +145,13 @@ def cycle_table(name: RunName, cycles: Sequence[Cycle]) -> pa.Table:
 
 
 def cell_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
-    """Return CELLS of a replay.
+    """Build CELLS of a replay.
 
     Args:
-        batches: of the whole demand, one per registry epoch.
+        batches: batches of the whole demand, one per registry epoch.
     """
     cells, roster = batches[-1].cells, batches[-1].brokers
-    # A broker stands where it last said: before it has registered it says nothing.
+    # A broker's place is its last reported place, and a broker that has not registered does not have one.
     places = {broker.id: broker.location for batch in batches for broker in batch.brokers if broker.location}
     rows, numbers = np.nonzero(cells.registered)
     located = [places.get(broker.id, Location()) for broker in roster]
@@ -168,12 +168,12 @@ def cell_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
 
 
 def flow_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
-    """Return FLOWS of a replay, sorted by place.
+    """Build FLOWS of a replay, sorted by place.
 
     Args:
-        batches: of the whole demand, one per registry epoch.
+        batches: batches of the whole demand, one per registry epoch.
     """
-    # Hundreds of clients and brokers stand at a few places; None is that of unanswered lookups.
+    # Hundreds of clients and brokers are at a few places. None is the place of unanswered lookups.
     numbers: dict[Location | None, int] = {None: 0}
 
     def number_places(places: Iterable[Location | None]) -> NDArray[np.int64]:
@@ -209,7 +209,7 @@ def _table(schema: pa.Schema, name: RunName, count: int, columns: Mapping[str, A
 
 
 def _maps(mappings: Sequence[Mapping[Any, Any]], kind: pa.MapType) -> pa.Array:
-    """Convert mappings of which most are one object many times over: ballots are shared by thousands of decisions."""
+    """Convert mappings of which most are the same object, since thousands of decisions share a ballot."""
     distinct = {id(mapping): mapping for mapping in mappings}
     spans: dict[int, tuple[int, int]] = {}
     keys: list[Any] = []

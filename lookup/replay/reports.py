@@ -1,8 +1,10 @@
-"""Read LOADS, BUNDLES and OWNERSHIP in tasks: each writes the rows of its share as numbers, a part for each day.
+"""Read LOADS, BUNDLES and OWNERSHIP in tasks.
 
-The driver keeps what does not grow with the rows: names of brokers and bundles, which keys any row gives, and splits,
-which cut bundles for a whole run. By the keys it is known before a run which figures of load the tables give; a warning
-names each that a part of a policy reads and no table gives. A replay never makes figures up.
+Each task writes the rows of its share as numbers, one part for each day.
+
+The driver keeps the data that does not grow with the rows. This is the names of brokers and bundles, the keys that any
+row gives, and splits, which cut bundles for a whole run. The keys show before a run which figures of load the tables
+give. A warning names each figure that a part of a policy reads and no table gives. A replay never makes figures up.
 """
 
 from __future__ import annotations
@@ -55,16 +57,16 @@ __all__ = [
 
 #: The tables with a row for every report or change of owner.
 ReportTable: TypeAlias = Literal["loads", "bundles", "ownership"]
-#: Texts of OWNERSHIP by their code; a cause that is not known has -1.
+#: Texts of OWNERSHIP by their code. An unknown cause has code -1.
 EVENTS, CAUSES = ("owned", "unloaded", "split"), ("policy", "admin")
 
 #: A task reads at most about this many rows.
 _ROWS_PER_TASK = 2_000_000
-#: Up to so many rows this process reads, sooner than Spark starts a worker: all start at once then, to read LOOKUPS.
+#: This process reads up to so many rows faster than Spark starts a worker. So all workers start at once, for LOOKUPS.
 _FEW_ROWS = 20_000
-#: Rows that are read at a time: their texts take some hundred bytes each.
+#: Rows that are read at a time. Their texts take some hundred bytes each.
 _ROWS_PER_BATCH = 50_000
-#: Columns that name something, of which there are few; `NAMES` of `TableShare`.
+#: Columns of names, which have few distinct values, for `names` of `TableShare`.
 _NAMES: Mapping[ReportTable, tuple[str, ...]] = {
     "loads": ("broker",),
     "bundles": ("bundle",),
@@ -74,7 +76,7 @@ _NAMES: Mapping[ReportTable, tuple[str, ...]] = {
 
 @dataclass
 class TableShare:
-    """What one task has read of one table and cluster."""
+    """The rows of one table and cluster that one task has read."""
 
     table: ReportTable
     cluster: str
@@ -98,7 +100,7 @@ class _ReadShare:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of a run besides LOOKUPS: BROKERS as it is, of the others what a plan of the run needs."""
+    """The tables of a run without LOOKUPS. BROKERS is complete, the others have only data for planning."""
 
     settings: EvaluationFile
     brokers: Registrations
@@ -108,26 +110,26 @@ class Tables:
     quarantined: int
 
     def registrations(self, cluster: str) -> list[Registration]:
-        """Return a cluster's registry: from BROKERS if that table is given, else from broker profiles."""
+        """Build a cluster's registry, from BROKERS if that table is given, otherwise from broker profiles."""
         if self.settings.inputs.brokers is not None:
             return self.brokers.of(cluster)
         return registrations_of(broker_intervals(self.settings, cluster))
 
     def of(self, table: ReportTable, cluster: str) -> list[TableShare]:
-        """Return what was read of a table and cluster."""
+        """List the shares of a table and cluster."""
         return [share for share in self.shares if (share.table, share.cluster) == (table, cluster)]
 
     def gives(self, table: ReportTable, keys: Collection[str]) -> bool:
-        """Return whether any row of LOADS or BUNDLES gives one of some keys."""
+        """Check whether any row of LOADS or BUNDLES gives at least one of some keys."""
         return any(share.table == table and not share.given.isdisjoint(keys) for share in self.shares)
 
     def splits(self, cluster: str) -> list[OwnershipEvent]:
-        """Return the splits of a cluster's bundles, in order of time, ties in order of the files."""
+        """Sort the splits of a cluster's bundles by time, ties in order of the files."""
         splits = [split for share in self.of("ownership", cluster) for split in share.splits]
         return sorted(splits, key=lambda split: split.ts_us)
 
     def cuts(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """Return the hashes at which bundles are split, by cluster and namespace."""
+        """Collect the hashes at which bundles are split, by cluster and namespace."""
         cuts: dict[str, dict[str, tuple[int, ...]]] = {}
         for cluster in sorted({share.cluster for share in self.shares if share.table == "ownership"}):
             by_namespace = cuts.setdefault(cluster, {})
@@ -138,7 +140,7 @@ class Tables:
 
 
 def report_paths(settings: EvaluationFile) -> dict[ReportTable, str]:
-    """Return the path of each table that tasks read besides LOOKUPS."""
+    """List the path of each table that tasks read, without LOOKUPS."""
     paths = settings.inputs
     given: dict[ReportTable, str | None] = {
         "ownership": paths.ownership,
@@ -157,7 +159,7 @@ def read_tables(
     quarantine: str,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Tables:
-    """Read BROKERS, OWNERSHIP, LOADS and BUNDLES, as far as they are given.
+    """Read those of BROKERS, OWNERSHIP, LOADS and BUNDLES that are given.
 
     Args:
         quarantine: folder for rows that cannot be used.
@@ -192,7 +194,7 @@ def read_tables(
 def parts_by_day(
     shares: Sequence[TableShare], codes: Callable[[str, Sequence[str | None]], Codes]
 ) -> dict[int, list[CodedPart]]:
-    """Return the parts of each day, with what makes their codes those of the cluster.
+    """Collect the parts of each day, with the maps from their codes to the cluster's.
 
     Args:
         codes: returns the cluster's codes of a column's texts.
@@ -213,7 +215,7 @@ class _Rows:
     #: `ts`, and the numbers of the table
     columns: Mapping[str, NDArray[np.generic]]
     given: frozenset[str] = frozenset()
-    #: by what the log calls a broker, of LOADS
+    #: by the log's name of a broker, for LOADS
     given_by: Mapping[str | None, frozenset[str]] = field(default_factory=dict)
     splits: Sequence[OwnershipEvent] = ()
 
@@ -238,7 +240,7 @@ class _ShareWriter:
         self._share.splits.extend(rows.splits)
 
     def finish(self) -> TableShare:
-        """Write what is held and return the share."""
+        """Write the remaining rows and complete the share."""
         self._writer.flush()
         self._share.names = {column: list(known) for column, known in self._codes.items()}
         self._share.parts = self._writer.parts
@@ -263,7 +265,7 @@ def _read_share(
 
 
 def _usable_rows(table: ReportTable, splits: Sequence[FileSplit]) -> Iterator[_Rows | Quarantined]:
-    """Yield the usable rows of some row groups in order, and what cannot be used."""
+    """Yield the usable rows and the quarantined rows of some row groups in order."""
     for split in splits:
         file, row = split.file, split.first_row
         names = [name for name in CANONICAL[table].names if name in file.columns]
@@ -282,7 +284,7 @@ def _usable_rows(table: ReportTable, splits: Sequence[FileSplit]) -> Iterator[_R
 def _stretches(
     plain: PlainBundles, rows: pa.RecordBatch, file: LogFile, first_row: int
 ) -> Iterator[_Rows | Quarantined]:
-    """Yield stretches of plain rows of one cluster whole, and what lies between row by row."""
+    """Yield stretches of plain rows of one cluster as a whole, and the other rows one by one."""
     kinds = np.where(plain.is_plain, plain.clusters[1], -1)
     borders = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
     for start, stop in pairwise(borders):
@@ -299,7 +301,7 @@ def _stretches(
 def _single_rows(
     table: ReportTable, rows: pa.RecordBatch, file: LogFile, first_row: int
 ) -> Iterator[_Rows | Quarantined]:
-    """Read rows one by one; yield the usable ones by cluster, and what cannot be used."""
+    """Read rows one by one, and yield the usable rows by cluster and the quarantined rows."""
     usable: dict[str, list[ReadRow]] = {}
     for row in read_rows(table, rows, file, first_row):
         if isinstance(row, Quarantined):
@@ -344,7 +346,7 @@ _GAPS = {
 
 
 def known_figures(run: RunPlan, tables: Tables) -> frozenset[str]:
-    """Return the details of load that policies will see, in the words of `reads`."""
+    """List the details of load that policies will see, as named in `reads`."""
     reported = {name for name, keys in DETAILS.items() if tables.gives("loads", keys)}
     known = {
         "view.load.rates": tables.gives("bundles", DETAILS["rates"]) and (not run.is_reported or "rates" in reported),
@@ -355,7 +357,7 @@ def known_figures(run: RunPlan, tables: Tables) -> frozenset[str]:
 
 
 def known_rates(run: RunPlan, tables: Tables) -> Rates:
-    """Return which rates the tables of a run give, and, without BUNDLES, whether bytes are stated."""
+    """Find which rates the tables of a run give, and, without BUNDLES, whether `bytes_per_weight` is set."""
     without = rates_without(tables.settings)
     if without is not None:
         return without
@@ -370,7 +372,7 @@ def known_rates(run: RunPlan, tables: Tables) -> Rates:
 
 
 def unknown_figures(policies: Sequence[Policy], known: Collection[str]) -> list[str]:
-    """Return a warning for each figure that a part of a policy reads and the run does not know."""
+    """Build a warning for each figure that a part of a policy reads and the run does not know."""
     reading: dict[tuple[str, str], list[str]] = {}
     for policy in policies:
         reads = [(part.name, reads) for part, reads in zip(policy.parts, policy.part_reads, strict=True)]
@@ -384,10 +386,10 @@ def unknown_figures(policies: Sequence[Policy], known: Collection[str]) -> list[
 
 
 def mean_load(settings: EvaluationFile) -> float | None:
-    """Return the weight per second that a broker serves on average over a log; None if it cannot be computed.
+    """Estimate the weight per second that a broker serves on average over a log, None if it cannot be computed.
 
-    Not exact, and cheap: it takes footers and one column of the log. Redirects count, rows that are quarantined for
-    anything but their weight too, and a broker counts for the whole time of the log.
+    The estimate is cheap, since it reads footers and one column of the log. Redirects count, and so do rows that are
+    quarantined for anything but their weight. A broker counts for the whole time of the log.
 
     Raises:
         InputError: if a table cannot be read.
@@ -413,7 +415,7 @@ def mean_load(settings: EvaluationFile) -> float | None:
 
 
 def _weight(parquet: pq.ParquetFile) -> float:
-    """Return the weight of all rows of a file; a row without one weighs 1.0."""
+    """Sum the weight of all rows of a file. A row without a weight weighs 1.0."""
     if "weight" not in parquet.schema_arrow.names:
         return float(parquet.metadata.num_rows)
     weight = 0.0

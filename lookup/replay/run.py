@@ -1,8 +1,8 @@
-"""Run one evaluation from end to end: code the tables, put them in order, replay every policy, return the sums.
+"""Run one evaluation from end to end. Code the tables, put them in order, replay every policy, return the sums.
 
-Jobs, and files between them: shares of the small tables and of the log are coded; owners are taken out of each
-cluster's log of owners; every (cluster, policy, seed) is replayed from the codes, and facts about each cluster are
-gathered beside. Nothing collects a table.
+The work is done in jobs with files between them. Jobs code shares of the small tables and of the log, and take owners
+out of each cluster's log of owners. Then every (cluster, policy, seed) is replayed from the codes, and facts about each
+cluster are gathered at the same time. No job collects a table.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ __all__ = ["FIDELITY_RATIO", "prepare", "replay", "run_plan"]
 
 #: Below this share of lookups with a known broker, the logged choice is not scored.
 FIDELITY_RATIO = 0.95
-#: A task codes at most about this many rows: every task meets every topic, so few are better.
+#: A task codes at most about this many rows. Few tasks are better, since every task codes every topic.
 _ROWS_PER_TASK = 10_000_000
 #: Deciding who owns a bundle takes a run about as long as counting so many rows.
 _ROWS_PER_BUNDLE = 5_000
-#: What a task does before its first run, and a run with a shedder, which is asked in every tick and moves bundles: how
-#: many times as long as a run without shedder they take (measured: `benchmarks/`).
+#: Cost of a task before its first run, and of a run with a shedder, which is called in every tick and moves bundles, in
+#: multiples of a run without shedder (measured: `benchmarks/`).
 _PREPARING, _SHEDDING = 1.0, 3.0
 #: The same of the facts about a cluster.
 _GATHERING = 1.0
@@ -86,19 +86,18 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     """Replay every policy of an evaluation over its log.
 
     Args:
-        workers: what runs the tasks: a Spark session, or this process for a small log.
+        workers: run the tasks, which is a Spark session, or this process for a small log.
         output: folder that gets `decisions/`, `owners/`, `cycles/`, `cells/`, `flows/` and, if rows could not be used,
             `quarantine/`.
-        by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
+        by: dimensions by which figures are also divided, which are tenant, namespace, rack and hour.
         progress: called with one short sentence at each step.
-        warn: called with a sentence a user should read before the run, but that stops nothing.
-        partitions: how many tasks read the log; default: by its size. No figure depends on it.
-        lookups: the log, if it is no Parquet table that `inputs.lookups` names; with the columns of LOOKUPS and
-            `seq`.
+        warn: called with a sentence that a user should read before the run, but that does not stop it.
+        partitions: number of tasks that read the log. The default depends on its size. No figure depends on it.
+        lookups: the log, if it is not a Parquet table named by `inputs.lookups`, with the columns of LOOKUPS and `seq`.
 
     Raises:
         InputError: if a table cannot be used, or too much of the log is unusable.
-        PolicyError: if a part of a policy fails and its policy says stop.
+        PolicyError: if a part of a policy fails and its policy's `on_error` is to stop.
         SettingsError: if policies or `by` are wrong.
     """
     # A worker keeps counts by the name of the file they are of, so no two runs may share one.
@@ -117,11 +116,11 @@ def prepare(
     extras: frozenset[str],
     progress: Callable[[str], None] = lambda message: None,
 ) -> tuple[RunPlan, list[ClusterPlan]]:
-    """Code the log of an evaluation and plan its clusters, as far as a replay does before it asks a policy.
+    """Code the log of an evaluation and plan its clusters, as a replay does before it calls a policy.
 
     Args:
-        work: gets all that is written, also the rows that cannot be used.
-        extras: fields of requests that are coded besides bundle and properties.
+        work: gets all files, also the rows that cannot be used.
+        extras: fields of requests that are coded in addition to bundle and properties.
 
     Raises:
         InputError: if a table cannot be used, or too much of the log is unusable.
@@ -132,7 +131,7 @@ def prepare(
 
 
 def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
-    """Return what holds for every cluster, policy and seed."""
+    """Build the settings that apply to every cluster, policy and seed."""
     section = settings.evaluation
     return RunPlan(
         tick_us=section.tick_s * MICRO,
@@ -167,7 +166,7 @@ class _EvaluationRun:
     lookups: DataFrame | None
 
     def outcome(self) -> ReplayOutcome:
-        """Replay every policy in every cluster; return the sums."""
+        """Replay every policy in every cluster, and build the outcome."""
         run = run_plan(self.settings, self.by)
         check_by(self.by, run.balance_us)
         policies = build_on_driver(self.settings)
@@ -230,7 +229,7 @@ class _EvaluationRun:
         """Code the log, and plan every cluster that has demand.
 
         Args:
-            extras: fields of requests that are coded besides bundle and properties.
+            extras: fields of requests that are coded in addition to bundle and properties.
         """
         coded = self._code(tables, run, extras)
         return coded, plan_clusters(self.workers, group_demand(coded), tables=tables, run=run, work=self.work)
@@ -290,7 +289,7 @@ class _EvaluationRun:
     def _replay(
         self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe, seeds: Sequence[int]
     ) -> tuple[list[Replayed], list[GatheredFacts]]:
-        """Job 2: every task replays some policies over one cluster; some gather its facts as well."""
+        """Run job 2, in which tasks replay policies over one cluster each, and some also gather its facts."""
         policies = self.settings.policies
         tasks = divide(
             [cluster.words.counts["demand"] + _ROWS_PER_BUNDLE * cluster.words.atoms.count for cluster in clusters],
@@ -306,7 +305,7 @@ class _EvaluationRun:
         bundles = tuple(dict.fromkeys(policy.bundles for policy in policies))
 
         def replay(task: TaskRuns, clusters: Sequence[ClusterPlan]) -> str:
-            """Replay some policies over one cluster; return the name of the file with the results."""
+            """Replay some policies over one cluster, and return the name of the file with the results."""
             cluster = clusters[task.cluster]
             facts = None
             if task.with_facts:
@@ -323,7 +322,7 @@ class _EvaluationRun:
             replayed |= {(of, task.cluster): result for of, result in zip(task.runs, results, strict=True)}
             if facts is not None:
                 gathered[task.cluster] = facts
-        # Sorted: neither figures nor their order may depend on how runs were divided among tasks.
+        # They are sorted, since neither figures nor their order may depend on the division of runs among tasks.
         return [replayed[key] for key in sorted(replayed)], [gathered[cluster] for cluster in sorted(gathered)]
 
     def _at_best(self, found: Sequence[AtBest]) -> dict[tuple[str, str, str | None], float]:
@@ -340,10 +339,11 @@ class _EvaluationRun:
 
 
 def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tuple[int, ...]:
-    """Return the seeds of a run: those given, or as many as asked for, by what the log is and which draw it is.
+    """Choose the seeds of a run. They are given, or drawn from the log and the number of the draw.
 
-    Equal logs have equal seeds however they are cut into files; another day has others, so that it says anew what was
-    merit and what was luck.
+    Equal logs have equal seeds, no matter how they are cut into files. Another day has other seeds, so a replay of it
+    is
+    independent evidence.
     """
     if isinstance(section.seeds, tuple):
         return section.seeds
@@ -351,7 +351,7 @@ def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tu
     drawn: dict[int, None] = {}
     for number in count():
         digest = hashlib.blake2b(repr((sorted(log), section.draw, number)).encode(), digest_size=8).digest()
-        # Short enough to be typed: they are part of the names of decisions.
+        # Seeds are short enough to be typed, since they are part of the names of decisions.
         drawn[int.from_bytes(digest) % 1_000_000] = None
         if len(drawn) == section.seeds:
             break
@@ -359,7 +359,7 @@ def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tu
 
 
 def _window(section: EvaluationSection) -> tuple[int, int] | None:
-    """Return the first instant of the log that is read, and the first that no longer is; None if all are."""
+    """Compute the first instant of the log that is read and the first that is not, None if all are read."""
     if section.since is None and section.until is None:
         return None
     since = FIRST_US if section.since is None else to_us(section.since)
@@ -367,7 +367,7 @@ def _window(section: EvaluationSection) -> tuple[int, int] | None:
 
 
 def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:
-    """Return why the logged choice is not scored, None if it is."""
+    """Explain why the logged choice is not scored, None if it is."""
     logged, demand = sum(c.logged for c in clusters), sum(c.words.counts["demand"] for c in clusters)
     if logged >= FIDELITY_RATIO * demand:
         return None
@@ -377,9 +377,9 @@ def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:
 def _find_unsalted(
     policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan
 ) -> dict[str, tuple[str, ...]]:
-    """Return the parts that ignore the salt, by policy; policies without any are left out.
+    """List the parts that ignore the salt, by policy. Policies without such parts are left out.
 
-    Called after the tasks: these name a part that fails, with the request it was asked about.
+    It is called after the tasks, which name a part that fails, together with its request.
     """
     brokers = [broker for cluster in clusters for broker in cluster.timeline.roster]
     bundles = [bundle for cluster in clusters for bundle, _ in cluster.words.atoms.bundles]
@@ -395,7 +395,7 @@ def _input_facts(
     replayed: Sequence[Replayed],
 ) -> InputFacts:
     settings, pairs = tables.settings.evaluation, list(zip(clusters, facts, strict=True))
-    # Of all shares: one without demand may still hold redirects.
+    # All shares count, since a share without demand may still have redirects.
     shares = [share for task in coded for share in task.shares]
     counts = {name: sum(share.counts[name] for share in shares) for name in clusters[0].words.counts}
     demand = sum(fact.demand for fact in facts)

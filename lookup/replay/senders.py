@@ -1,6 +1,6 @@
-"""Tell who sends together: bundles of a namespace share their clients, and so may the namespaces of a tenant.
+"""Find the units of demand. Bundles of a namespace share their clients, and so may the namespaces of a tenant.
 
-What sends together is one unit of demand, since it comes, grows and lives in a rack as one.
+Bundles with the same clients are one unit of demand, since their demand arises, grows and is located together.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ Homes = Mapping[str, Mapping[int, str]]
 
 #: With fewer namespaces figures over time are counted without each bundle, with more in so many shares of neighbours.
 _FEWEST, _MOST = 8, 64
-#: Tenants are one if their namespaces agree in more than this share of what chance would leave open.
+#: Tenants are units if their namespaces agree in more than this share of the agreement that chance does not explain.
 _AGREEMENT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Senders:
-    """The namespaces and tenants of a cluster's bundles, by number; columns of shape (n_bundles,)."""
+    """The namespaces and tenants of a cluster's bundles, by number, in columns of shape (n_bundles,)."""
 
-    #: names, sorted: neighbours are mostly of one tenant
+    #: names, sorted, so that most neighbours are of one tenant
     namespaces: tuple[str, ...]
     namespace: Ints
     tenant: Ints
-    #: what figures over time are counted without, one share after the other: a namespace, a part of one, or a few
+    #: share of each bundle. Figures over time are counted without one share at a time, which is a namespace, a part of
+    #: one, or several
     share: Ints
 
 
 def senders_of(bundles: Sequence[str]) -> Senders:
-    """Return who sends to bundles, whose names are `tenant/namespace/range`."""
+    """Number the namespaces and tenants of bundles, whose names are `tenant/namespace/range`."""
     names, namespace = np.unique([bundle.rpartition("/")[0] for bundle in bundles], return_inverse=True)
     _, tenant = np.unique([name.partition("/")[0] for name in names.tolist()], return_inverse=True)
     parts = namespace if len(names) >= _FEWEST else np.arange(len(bundles))
@@ -50,7 +51,7 @@ def senders_of(bundles: Sequence[str]) -> Senders:
 
 
 def most_sent(sent: Iterable[tuple[Ints, Ints, Floats]], clients: Sequence[ClientClass]) -> Homes:
-    """Return by property the value that most lookups of each namespace have, those without any left out.
+    """Find the most frequent value of each property in each namespace. Namespaces without a value are left out.
 
     Args:
         sent: numbers of namespaces and client classes, and lookups, each of shape (n_groups,).
@@ -68,15 +69,16 @@ def most_sent(sent: Iterable[tuple[Ints, Ints, Floats]], clients: Sequence[Clien
 
 
 def label_of_tenants(homes: Iterable[tuple[Senders, Homes]]) -> str | None:
-    """Return the property that the namespaces of a tenant share, None if there is none: then each is on its own.
+    """Find the property that the namespaces of a tenant share, None if each namespace is its own unit.
 
-    Of all pairs of namespaces of one tenant, more have the same value than chance would bring, which is how often
-    namespaces of two tenants have it.
+    Pairs of namespaces of one tenant must have the same value more often than by chance. Chance is the frequency among
+    namespaces of two tenants.
 
     Args:
         homes: of each cluster.
     """
-    #: by property: pairs of one tenant, those of them that agree, all pairs, those of them that agree
+    #: by property, the number of pairs of one tenant, how many of them agree, the number of all pairs, how many of them
+    #: agree
     pairs: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for senders, values in homes:
         tenant_of = dict(zip(senders.namespace.tolist(), senders.tenant.tolist(), strict=True))

@@ -1,7 +1,7 @@
 """Code the shares of a log in tasks, and merge the tasks' vocabularies into one per cluster.
 
 A share is some row groups of canonical Parquet files, or a partition of a DataFrame. A DataFrame is the slower way, for
-logs that are not canonical Parquet; the codes are the same.
+logs that are not canonical Parquet. The codes are the same.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ __all__ = [
     "merge_words", "read_splits", "short_codes",
 ]  # fmt: skip
 
-#: Rows that are coded together: their columns stay in a core's cache.
+#: Rows that are coded together, few enough that their columns stay in a core's cache.
 _BATCH_ROWS = 1 << 17
-#: Columns whose dictionaries are kept as they stand in the file.
+#: Columns whose dictionaries are kept as they are in the file.
 _TEXTS = ("cluster", "topic", "client", "properties", "broker", "result", "listener")
 
 
@@ -56,7 +56,11 @@ class Coded:
 def code_files(
     workers: Workers, shares: Sequence[Sequence[FileSplit]], plan: CodingPlan, *, work: WorkDir, quarantine: str
 ) -> list[Coded]:
-    """Code row groups of canonical Parquet files, a task for each share; `quarantine` is a folder for refused rows."""
+    """Code row groups of canonical Parquet files, a task for each share.
+
+    Args:
+        quarantine: folder for refused rows.
+    """
 
     def code(item: tuple[int, Sequence[FileSplit]], plan: CodingPlan) -> Coded:
         return _code_batches(item[0], read_splits(item[1], plan), plan, work=work, quarantine=quarantine)
@@ -79,7 +83,7 @@ def read_splits(splits: Sequence[FileSplit], plan: CodingPlan) -> Iterator[LogBa
 
 
 def check_frame(frame: DataFrame) -> None:
-    """Refuse a log that is a DataFrame and lacks columns or has one of a wrong type; sentences call it `lookups`."""
+    """Refuse a DataFrame that lacks columns or has a column of a wrong type. Error messages call it `lookups`."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  as in `code_frame`
 
     needed = (*REQUIRED["lookups"], "seq")
@@ -95,8 +99,8 @@ def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine:
     """Code the rows of a DataFrame with the columns of LOOKUPS, one share per partition.
 
     Raises:
-        InputError: if a required column is missing, or `seq`: a DataFrame has no order of its own; or if a column has
-            the wrong type.
+        InputError: if a required column or `seq` is missing, since a DataFrame does not have an order of its own, or
+            if a column has the wrong type.
     """
     # A run without Spark comes by this module as well, and does not load it.
     from pyspark import TaskContext  # noqa: PLC0415  of an extra that the caller has, since it gives a DataFrame
@@ -124,7 +128,7 @@ def _number_batches(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[Lo
 
 
 def _code_batches(task: int, batches: Iterator[LogBatch], plan: CodingPlan, *, work: WorkDir, quarantine: str) -> Coded:
-    """Code batches from anywhere; one coder per cluster."""
+    """Code batches from any source, with one coder per cluster."""
     coders: dict[str, Coder] = {}
     refused: list[Quarantined] = []
     coded = Coded(task)
@@ -148,7 +152,7 @@ def _code_batches(task: int, batches: Iterator[LogBatch], plan: CodingPlan, *, w
 
 
 def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
-    """Yield the rows of each cluster; None for rows without one."""
+    """Yield the rows of each cluster, with None for rows without a cluster."""
     if batch.cluster is not None:
         yield batch.cluster, batch
         return
@@ -161,7 +165,7 @@ def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
 
 @dataclass(frozen=True)
 class ClusterWords:
-    """The meaning of the codes of one cluster's rows; vocabularies are sorted, so they do not depend on the tasks."""
+    """The meaning of the codes of one cluster's rows. Vocabularies are sorted, so they do not depend on the tasks."""
 
     cluster: str
     atoms: Atoms
@@ -177,7 +181,7 @@ class ClusterWords:
     topics: NDArray[np.int64]
     first_us: int
     last_us: int
-    #: lookups by what the log calls their broker
+    #: lookups by the logged name of their broker
     by_broker: Mapping[str, int]
     counts: Mapping[str, int]
     #: share of the pairs of time and topic that occur an even number of times, of a sample
@@ -188,7 +192,7 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
     """Put the tasks' shares of one cluster together."""
     namespaces: set[str] = set()
     for share in shares:
-        # Only namespaces of demand count: topics of rows that are left out have codes as well.
+        # Only namespaces of demand count, since topics of rows that are left out have codes as well.
         sizes = [len(rule.boundaries(name)) - 1 for name in share.namespaces]
         demanded = np.unique(np.searchsorted(np.cumsum(sizes), share.topics[:, 1], side="right"))
         namespaces.update(share.namespaces[number] for number in demanded.tolist())
@@ -206,8 +210,8 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
     by_broker: Counter[str] = Counter()
     for share in shares:
         by_broker.update(dict(zip(share.brokers, share.by_broker, strict=True)))
-    # One topic may be in the shares of several tasks: it counts once, by its digest. Digests fill 64 bits, so RowKeys
-    # has no room to pack the atom with them.
+    # One topic may be in the shares of several tasks. It counts once, by its digest. Digests fill 64 bits, so RowKeys
+    # has no room for the atom.
     digests = [np.stack([share.topics[:, 0], _atom_map(atoms, share)[share.topics[:, 1]]], axis=1) for share in shares]
     distinct = np.unique(np.concatenate(digests), axis=0)
     repeats = Repeats()
@@ -230,7 +234,7 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
 
 
 def group_demand(coded: Sequence[Coded]) -> dict[str, list[Share]]:
-    """Return the shares of each cluster that have lookups that ask for a broker, in order of the tasks."""
+    """Group the shares with lookups that ask for a broker by cluster, in order of the tasks."""
     shares: dict[str, list[Share]] = {}
     for share in (share for task in coded for share in task.shares if share.counts["demand"]):
         shares.setdefault(share.cluster, []).append(share)
@@ -240,11 +244,11 @@ def group_demand(coded: Sequence[Coded]) -> dict[str, list[Share]]:
 def days_with_codes(
     words: ClusterWords, shares: Sequence[Share], brokers: Mapping[str, int]
 ) -> dict[int, list[CodedPart]]:
-    """Return the parts of each day of a cluster, with what makes their codes those of the cluster.
+    """Collect the parts of each day of a cluster, with the maps from their codes to the cluster's.
 
     Args:
         shares: in order of the log's files, which breaks ties between rows of one instant.
-        brokers: roster numbers by everything a log may call a broker.
+        brokers: roster numbers by every name that a log may have for a broker.
     """
     days: dict[int, list[CodedPart]] = {}
     for share in shares:
@@ -255,7 +259,7 @@ def days_with_codes(
 
 
 def _recoding(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> Mapping[str, Codes]:
-    """Return the maps from one task's codes to the cluster's, by column."""
+    """Build the maps from one task's codes to the cluster's, by column."""
     by_text = {properties_text(properties): code for code, properties in enumerate(words.properties)}
     extras = {
         name: {word: code for code, word in enumerate(words.extras[name])}
@@ -265,14 +269,14 @@ def _recoding(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> 
     return {
         "atom": narrow(_atom_map(words.atoms, share)),
         "properties": short_codes(-1 if text is None else by_text[text] for text in share.properties),
-        # -1 for no broker, -2 for one that the roster does not know. Code -1 is an index as well: that of the last.
+        # -1 is no broker, -2 is a broker outside the roster. Code -1 is an index as well, and selects the last entry.
         "broker": short_codes([*(brokers.get(text, -2) for text in share.brokers), -1]),
         **{name: short_codes(codes[text] for text in share.extras[name]) for name, codes in extras.items()},
     }
 
 
 def _atom_map(atoms: Atoms, share: Share) -> NDArray[np.int32]:
-    """Return the cluster's atom by the task's, -1 for atoms of namespaces without demand."""
+    """Map the task's atoms to the cluster's, -1 for atoms of namespaces without demand."""
     codes = [np.empty(0, np.int32)]
     for namespace in share.namespaces:
         size, base = len(atoms.rule.boundaries(namespace)) - 1, atoms.base.get(namespace)
@@ -281,5 +285,5 @@ def _atom_map(atoms: Atoms, share: Share) -> NDArray[np.int32]:
 
 
 def short_codes(values: Iterable[int]) -> Codes:
-    """Return codes in the smallest integers that hold them: a column of a log is decoded by them."""
+    """Store codes in the smallest integers that hold them, since they decode a column of a log."""
     return narrow(np.array(list(values), dtype=np.int32))

@@ -1,11 +1,11 @@
-"""Read the rows of BROKERS, LOADS, BUNDLES and OWNERSHIP: each as what it says, or as a row that cannot be used.
+"""Read the rows of BROKERS, LOADS, BUNDLES and OWNERSHIP, each as a record or as a row that cannot be used.
 
-BROKERS is read on the driver, which plans a run by it. The others have a row for every report or change of owner, and
-are read in tasks: `reports.py`.
+BROKERS is read on the driver, which needs it to plan a run. The others have a row for every report or change of owner,
+and are read in tasks (`reports.py`).
 
-A day of a large cluster has ten million rows of BUNDLES, which are read a batch at a time: Arrow parses the JSON of a
-batch at once. What it cannot take, and every row that looks unusual, is left to the reading of single rows, whose
-verdict alone refuses a row.
+A day of a large cluster has ten million rows of BUNDLES. These are read in batches, and Arrow parses the JSON of a
+whole batch. Rows that Arrow cannot parse, and all rows that look unusual, are read one by one. Only the reading of
+single rows refuses a row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ReadRow:
-    """A row of a table: its columns, and in `value` what it says."""
+    """A row of a table, with its columns and, in `value`, its record."""
 
     cluster: str
     ts_us: int
@@ -58,17 +58,17 @@ def read_rows(
     """Yield each row of a table, or the reason why it cannot be used.
 
     Args:
-        rows: columns of the table, those that the file has.
-        first_row: rows of the file before these.
+        rows: columns of the table that the file has.
+        first_row: number of rows of the file before these.
 
     Raises:
-        InputError: if a column holds bytes that are no text.
+        InputError: if a column has bytes that are no text.
     """
     ts = rows.column("ts")
     if isinstance(ts, pa.ChunkedArray):
         ts = ts.combine_chunks()
     if pa.types.is_timestamp(ts.type):
-        # Nanoseconds are cut off: a replay counts in µs.
+        # Nanoseconds are cut off, since a replay counts in µs.
         ts = (ts if ts.type.unit == "us" else ts.cast(pa.timestamp("us", ts.type.tz), safe=False)).view(pa.int64())
     elif ts.type != pa.int64():
         ts = ts.cast(pa.int64())
@@ -91,13 +91,13 @@ def read_rows(
 
 @dataclass
 class Registrations:
-    """The rows of BROKERS by cluster, and what could not be used."""
+    """The rows of BROKERS by cluster, and the rows that could not be used."""
 
     rows: dict[str, list[Registration]] = field(default_factory=dict)
     quarantined: list[Quarantined] = field(default_factory=list)
 
     def of(self, cluster: str) -> list[Registration]:
-        """Return the rows of one cluster in order of time, ties in order of the files."""
+        """Look up the rows of one cluster, in order of time, ties in order of the files."""
         return sorted(self.rows.get(cluster, []), key=lambda row: row.ts_us)
 
 
@@ -124,13 +124,13 @@ def registrations(path: str | None) -> Registrations:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A row of LOADS or BUNDLES as Pulsar's record, and which of its keys it gives: absent ones read as defaults."""
+    """A row of LOADS or BUNDLES as Pulsar's record, and the keys that it gives. Absent keys have their defaults."""
 
     record: Any
     given: frozenset[str]
 
     def gives(self, keys: Iterable[str]) -> bool:
-        """Return whether the row gives any of some keys."""
+        """Check whether the row gives any of some keys."""
         return not self.given.isdisjoint(keys)
 
 
@@ -173,7 +173,7 @@ def _reported_bundle(row: Mapping[str, Any]) -> Reported:
     return Reported(stats, _given_in(row["stats"]))
 
 
-#: By table, what turns the columns of a row into what it says, or raises.
+#: By table, a function that converts the columns of a row to its record, or raises.
 CONVERTERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "brokers": _registration,
     "ownership": _ownership_event,
@@ -183,7 +183,7 @@ CONVERTERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 
 
 def _given_in(text: str) -> frozenset[str]:
-    """Return the keys that a JSON object gives a value."""
+    """List the keys with a value in a JSON object."""
     return frozenset(key for key, value in json.loads(text).items() if value is not None)
 
 
@@ -191,8 +191,8 @@ def _percent(resource: str) -> Callable[[BrokerLoadData], float]:
     return lambda load: float(getattr(load, resource).percent_usage)
 
 
-#: Figures that a row of LOADS may give besides usage and load, with their keys. If one resource is given all count as
-#: given.
+#: Figures that a row of LOADS may give in addition to usage and load, with their keys. If one resource is given, all
+#: count as given.
 FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] = {
     "max_usage": (("maxResourceUsage",), lambda load: load.max_resource_usage),
     "smoothed_throughput": (("msgThroughputEMA",), lambda load: load.msg_throughput_ema),
@@ -203,7 +203,7 @@ FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] =
 
 
 def load_figures(reports: Iterable[Reported]) -> dict[str, NDArray[np.float64]]:
-    """Return LOADS in columns: usage, load (bytes per second), and each of FIGURES, NaN where a row does not give it.
+    """Convert LOADS to columns of usage, load (bytes per second), and each of FIGURES, NaN where a row lacks it.
 
     These are max_usage, smoothed_throughput, rate (messages per second), topics and, by their names, percentages of
     resources.
@@ -219,7 +219,7 @@ def load_figures(reports: Iterable[Reported]) -> dict[str, NDArray[np.float64]]:
 
 
 def micro_figures(reports: Sequence[Reported]) -> dict[str, NDArray[np.int64]]:
-    """Return BUNDLES in columns: `micro`, bytes per second, and `rate`, messages per second, both in millionths."""
+    """Convert BUNDLES to columns of `micro`, bytes per second, and `rate`, messages per second, in millionths."""
     stats = [report.record for report in reports]
     return {
         "micro": _micro(each.msg_throughput_in + each.msg_throughput_out for each in stats),
@@ -232,10 +232,10 @@ def _micro(figures: Iterable[float]) -> NDArray[np.int64]:
 
 
 def broker_numbers(rows: Iterable[tuple[int, str, Reported]], roster: Roster) -> Mapping[str, NDArray[Any]]:
-    """Return reports in columns: ts, broker (number), and those of `load_figures` that any of them gives.
+    """Convert reports to columns of ts, broker (number), and the columns of `load_figures` that any report gives.
 
     Args:
-        rows: time (µs), broker and report of each; brokers that the roster lacks are left out.
+        rows: time (µs), broker and report of each. Brokers outside the roster are left out.
     """
     kept = [(ts, number, report) for ts, name, report in rows if (number := roster.number(name)) is not None]
     reports = [report for _, _, report in kept]
@@ -248,7 +248,7 @@ def broker_numbers(rows: Iterable[tuple[int, str, Reported]], roster: Roster) ->
 
 
 def given_figures(given: Collection[str]) -> tuple[str, ...]:
-    """Return the names of the figures of LOADS that reports with some keys give."""
+    """List the names of the figures of LOADS that reports with some keys give."""
     return ("usage", "load", *(name for name, (keys, _) in FIGURES.items() if not set(keys).isdisjoint(given)))
 
 
@@ -266,7 +266,7 @@ _PARSING = pj.ParseOptions(
 
 @dataclass(frozen=True)
 class PlainBundles:
-    """A batch of BUNDLES in columns, of shape (n_rows,); only where `is_plain` do they hold what the row says."""
+    """A batch of BUNDLES in columns of shape (n_rows,). They are valid only where `is_plain`."""
 
     is_plain: NDArray[np.bool_]
     ts: Ints
@@ -280,7 +280,7 @@ class PlainBundles:
 
 
 def plain_bundles(rows: pa.RecordBatch, cluster: str | None) -> PlainBundles | None:
-    """Return a batch in columns, None if its JSON cannot be parsed as a whole.
+    """Convert a batch to columns, None if its JSON cannot be parsed as a whole.
 
     Args:
         cluster: of all rows, if the file's path names it.
@@ -313,7 +313,7 @@ def plain_bundles(rows: pa.RecordBatch, cluster: str | None) -> PlainBundles | N
 
 
 def _parse_objects(texts: pa.Array) -> pa.Table | None:
-    """Return the keys of JSON objects as columns, None if a text is no plain object."""
+    """Parse JSON objects to columns by key, None if a text is not a plain object."""
     try:
         plain = texts.fill_null("{}").to_pylist()
         if not all(text.startswith("{") and text.endswith("}") for text in plain):
@@ -328,14 +328,14 @@ def _parse_objects(texts: pa.Array) -> pa.Table | None:
 
 
 def _code_texts(rows: pa.RecordBatch, name: str) -> tuple[list[str | None], Codes]:
-    """Return the distinct texts of a column as the table has them, and the code of each row, -1 if it is not usable."""
+    """List the distinct texts of a column and the code of each row, -1 if its text is not usable."""
     column = rows.column(name)
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes: Ints = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     try:
         texts = column.dictionary.to_pylist()
     except UnicodeDecodeError:
-        # Reading single rows says which file it is.
+        # The reading of single rows names the file in its error.
         return [None], np.full(len(codes), -1)
     return _check_texts(name, texts, codes)
 

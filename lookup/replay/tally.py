@@ -1,7 +1,7 @@
 """Count lookups, balance cell by balance cell, from the owners of atoms and the rows at which they change.
 
-The walk says which broker owns each atom from which row on; the rows of a whole cell are then counted at once, by
-bundle, answering broker and client class. No row is touched in Python.
+The walk gives the owner of each atom and the row from which on it holds. The rows of a whole cell are then counted at
+once, by bundle, answering broker and client class. No row is touched in Python.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CellTally(ABC):
         self._cell, self._epoch = -1, 0
 
     def begin(self, rows: SliceRows, start_us: int, epoch: int) -> None:
-        """Begin a tick; rows held of another cell or registry epoch are counted first."""
+        """Begin a tick, and first count the held rows of another cell or registry epoch."""
         cell = self._run.cell_of(start_us)
         if (cell, epoch) != (self._cell, self._epoch):
             self.flush(rows)
@@ -60,13 +60,13 @@ class CellTally(ABC):
         self._high = high
 
     def flush(self, rows: SliceRows) -> None:
-        """Count what is held of the current cell; `rows` is the slice it came from."""
+        """Count the held rows of the current cell. `rows` is their slice."""
         if self._low < self._high:
             self._count(rows, slice(self._low, self._high))
         self._low = self._high
 
     def end_slice(self, rows: SliceRows) -> None:
-        """Count what is held of a slice: the rows of the next one are numbered anew."""
+        """Count the held rows of a slice, since the rows of the next one have other numbers."""
         self.flush(rows)
         self.groups.settle()
 
@@ -77,13 +77,13 @@ class CellTally(ABC):
     def _add(self, unit: Ints, broker: Ints, client: Ints, lookups: Floats, weight: Floats) -> None:
         group = Groups(self._cell, self._epoch, unit, broker, client, lookups, weight)
         self.groups.add(group)
-        # Without `by` groups of cells are added up, so what each broker served is kept before.
+        # Without `by`, groups of cells are added up, so the weight that each broker served is kept before.
         if not self._run.by:
             self._cells.serve(group)
 
 
 class LoggedTally(CellTally):
-    """Counts rows by the broker the log says; a broker the roster does not know counts as no answer."""
+    """A counter of rows by logged broker. A broker outside the roster counts as no answer."""
 
     def _count(self, rows: SliceRows, span: slice) -> None:
         counts = count_rows(self._cluster, rows, span)
@@ -92,10 +92,10 @@ class LoggedTally(CellTally):
 
 
 class OwnerTally(CellTally):
-    """Counts rows by the owners of their atoms.
+    """A counter of rows by the owners of their atoms.
 
-    Most atoms keep their owner through a balance cell: their rows were counted for all policies at once. Rows of the
-    others are looked at one by one, in numpy.
+    Most atoms keep their owner through a balance cell. Their rows were counted once for all policies. Rows of the other
+    atoms are counted one by one, in numpy.
     """
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, cells: CellLedger) -> None:
@@ -104,7 +104,8 @@ class OwnerTally(CellTally):
         #: lookups answered with a logged broker, and answered as logged, shape (n_units,)
         self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
         self._has_log = any(cluster.words.by_broker.values())
-        #: owner of each atom now, a copy that no change has made old, and when the span began; shape (n_atoms,)
+        #: owner of each atom now, a copy with the current owners, and the owners at the beginning of the span, shape
+        #: (n_atoms,)
         self.owners = np.full(len(self._unit), -1, dtype=np.int64)
         self._kept: Ints | None = None
         self._first_owners = self.owners_now()
@@ -118,13 +119,13 @@ class OwnerTally(CellTally):
         self._changes.append((row, atoms.start, atoms.stop, broker))
 
     def owners_now(self) -> Ints:
-        """Return the owner of each atom as it stays when owners change, the same array until then; shape (n_atoms,)."""
+        """Copy the owner of each atom, shape (n_atoms,). The array is the same until an owner changes."""
         if self._kept is None:
             self._kept = self.owners.copy()
         return self._kept
 
     def flush(self, rows: SliceRows) -> None:
-        """Count what is held of the current cell, and begin another span with the owners of this moment."""
+        """Count the held rows of the current cell, and begin another span with the current owners."""
         super().flush(rows)
         self._first_owners, self._changes = self.owners_now(), []
 
@@ -135,8 +136,8 @@ class OwnerTally(CellTally):
             since, start, stop, owner = np.array(self._changes, dtype=np.int64).T
             sizes = stop - start
             atom, row, owner = ranges(start, sizes), np.repeat(since - span.start, sizes), np.repeat(owner, sizes)
-            # An atom that changes hands before its first row only, as most do that get an owner at all, has one owner;
-            # of several values for one atom numpy keeps the last.
+            # An atom whose owner changes only before its first row has one owner in this span. This is true of most
+            # atoms that get an owner. Of several values for one atom numpy keeps the last.
             is_early = row <= by_atom.first[atom]
             owners = owners.copy()
             owners[atom[is_early]] = owner[is_early]
@@ -151,9 +152,9 @@ class OwnerTally(CellTally):
         self._serve(counts, self._unit, owners, without=moved)
 
     def _serve(self, counts: RowCounts, units: Ints, owners: Ints, *, without: Ints = _NO_ATOMS) -> None:
-        """Add rows by who answers them, and compare that with the log; some atoms may be left out.
+        """Add rows by the broker that answers them, and compare that with the log. Some atoms may be left out.
 
-        Units and owners are of each atom, or of what stands for it in the counts.
+        Units and owners are those of each atom, or of each number that replaces atoms in the counts.
         """
         atom, client, lookups, weight = _others(counts.by_client, without)
         self._add(units.take(atom), owners.take(atom), client, lookups, weight)

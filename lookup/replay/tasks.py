@@ -1,12 +1,12 @@
-"""Divide the runs of an evaluation among tasks, and replay those of one task: policies over one cluster.
+"""Divide the runs of an evaluation among tasks, and replay those of one task, which are policies over one cluster.
 
-Every task puts the slices of its cluster together once, counts their rows once, and shows them to all its runs: few
-tasks do the least work, more keep all cores busy.
+Every task builds the slices of its cluster once, counts their rows once, and shows them to all its runs. So few tasks
+do the least work, and more tasks keep all cores busy.
 
 Policies and metrics come to tasks as settings and the contents of plug-in files, and are built once per worker process.
-Objects do not travel: a class from a plug-in file has no module on a worker until that file is loaded there. Nor does a
-file by its name: a session keeps the first of a name for good, so one that was edited would be refused, or stay as it
-was.
+Objects do not travel, since a class from a plug-in file does not have a module on a worker until that file is loaded
+there. File names do not travel either, since a session keeps the first file of a name for good. An edited file would
+be refused, or stay unchanged.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 
 #: Index of a policy among the evaluation's, and a seed.
 PolicyRun = tuple[int, int]
-#: What stands among the runs of a cluster for the gathering of its facts.
+#: The entry for the gathering of facts among the runs of a cluster.
 _FACTS: PolicyRun = (-1, 0)
 
 #: How often the time by which all cores are to be done is narrowed down by half.
@@ -65,7 +65,7 @@ _HALVINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class TaskRuns:
-    """One task: some runs over one cluster, and the facts about it, or one of the two."""
+    """One task, which has some runs over one cluster, the facts about it, or both."""
 
     #: index of the cluster among the run's
     cluster: int
@@ -90,11 +90,11 @@ class Costs:
     policies: Sequence[float]
 
     def of_run(self, run: PolicyRun) -> float:
-        """Return the cost of a run, or of the facts."""
+        """Look up the cost of a run, or of the facts."""
         return self.facts if run == _FACTS else self.policies[run[0]]
 
     def of_task(self, runs: Sequence[PolicyRun]) -> float:
-        """Return the cost of a task with some runs."""
+        """Compute the cost of a task with some runs."""
         return self.task + sum(map(self.of_run, runs))
 
 
@@ -103,18 +103,20 @@ _Share = tuple[int, Sequence[PolicyRun]]
 
 
 def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
-    """Return the tasks for every policy and seed in every cluster, and for each cluster's facts, the longest first.
+    """Divide all policies and seeds in every cluster, and each cluster's facts, into tasks, the longest first.
 
-    Clusters fill one core after another, all up to the earliest time by which that many are enough; runs that are too
-    much for a core are left to the next.
+    Clusters fill one core after another, all up to the earliest time at which the number of cores is enough. Runs that
+    do
+    not fit on a core are left to the next.
 
     Args:
         sizes: size of each cluster, in any unit to which time is proportional.
 
-    Source: McNaughton's wrap-around rule, here with a cost of preparing and runs that cannot be cut; which of them fit
-    a core is decided the longest first (Coffman, Garey, Johnson: MULTIFIT).
+    Source: McNaughton's wrap-around rule, here with a cost of preparing and runs that cannot be cut. The runs that fit
+    a
+    core are chosen the longest first (Coffman, Garey, Johnson: MULTIFIT).
     """
-    # Seed by seed: a policy that takes longer than estimated is spread over tasks.
+    # Runs are ordered by seed, so that a policy that takes longer than estimated is spread over tasks.
     runs = [_FACTS, *((policy, seed) for seed in seeds for policy in range(len(costs.policies)))]
     runs.sort(key=costs.of_run, reverse=True)
     early, late = 0.0, sum(size * costs.of_task(runs) for size in sizes)
@@ -139,7 +141,7 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
 def _fill_cores(
     sizes: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit: float
 ) -> tuple[list[_Share], int]:
-    """Fill cores up to a limit, beyond it with a single run at most; return the shares and the number of cores."""
+    """Fill cores up to a limit, or with a single longer run, and return the shares and the number of cores."""
     shares: list[_Share] = []
     used, busy = 1, 0.0
     for cluster, size in enumerate(sizes):
@@ -149,8 +151,8 @@ def _fill_cores(
             ends = busy + size * costs.task
             for run in remaining:
                 cost = size * costs.of_run(run)
-                # A long run that is too much for this core may leave room for a short one. An idle core takes one in
-                # any case: else no limit would be enough for it.
+                # A long run that does not fit on this core may leave room for a short one. An idle core takes a run in
+                # any case. Otherwise no limit would be enough for it.
                 if ends + cost <= limit or not (busy or taken):
                     taken.append(run)
                     ends += cost
@@ -163,7 +165,7 @@ def _fill_cores(
 
 
 def _end(shares: Sequence[_Share], sizes: Sequence[int], costs: Costs, cores: int) -> float:
-    """Return when the last core is done that takes the longest task left whenever it is free."""
+    """Compute when the last core is done, if each free core takes the longest remaining task."""
     busy = [0.0] * cores
     for length in sorted((sizes[cluster] * costs.of_task(runs) for cluster, runs in shares), reverse=True):
         heapq.heapreplace(busy, busy[0] + length)
@@ -182,7 +184,7 @@ class Recipe:
 
 
 def build_recipe(settings: EvaluationFile) -> Recipe:
-    """Return what tasks need to build the policies."""
+    """Build the recipe from which tasks build the policies."""
     return Recipe(
         policies=tuple(policy.model_dump_json() for policy in settings.policies),
         plugin_files=contents_of(settings.plugin_files),
@@ -191,7 +193,7 @@ def build_recipe(settings: EvaluationFile) -> Recipe:
 
 
 def build_on_driver(settings: EvaluationFile) -> tuple[Policy, ...]:
-    """Build the policies on the driver, to see what they read and whether they can be built at all.
+    """Build the policies on the driver, to check them and find the fields that they read.
 
     Raises:
         PluginError: if a plug-in cannot be loaded.
@@ -202,21 +204,21 @@ def build_on_driver(settings: EvaluationFile) -> tuple[Policy, ...]:
 
 @lru_cache(maxsize=4)
 def build_from_recipe(recipe: Recipe) -> tuple[tuple[Policy, ...], tuple[Metric, ...]]:
-    """Build policies and metrics on a worker; the same recipe is built once per process."""
+    """Build policies and metrics on a worker, each recipe once per process."""
     registry = load_contents(recipe.plugin_files)
     policies = [PolicySpec.model_validate_json(text) for text in recipe.policies]
     return build_policies(registry, policies, json.loads(recipe.conf)), metrics_of(registry)
 
 
 def metrics_of(registry: Registry) -> tuple[Metric, ...]:
-    """Return one metric of every registered class, with its defaults."""
+    """Build one metric of every registered class, with its defaults."""
     makers: list[Callable[[], Metric]] = list(registry.classes["metrics"].values())
     return tuple(make() for make in makers)
 
 
 @dataclass(frozen=True)
 class Output:
-    """The places a replay writes to: the folder of its tables, and the files that pass between its jobs."""
+    """The destinations of a replay, which are the folder of its tables, and the files that pass between its jobs."""
 
     folder: str
     work: WorkDir
@@ -249,7 +251,7 @@ def replay_runs(
     """Replay policies over one cluster, all of them day by day, and write the tables of each run.
 
     Args:
-        facts: walks along, None if another task gathers the cluster's facts.
+        facts: an observer that gathers the cluster's facts, None if another task does.
 
     Returns:
         The results of the runs, in order of the task's runs, and the cluster's facts.
@@ -261,7 +263,7 @@ def replay_runs(
     for replay, (number, seed) in zip(replays, task.runs, strict=True):
         policy = replay.manager.policy
         name, file = RunName(cluster.name, policy.name, seed), f"{cluster.place:04d}-{number:04d}-{seed}.parquet"
-        # Every run leaves all tables: a reader of a folder finds the columns even if no run has rows.
+        # Every run leaves all tables, so that a reader of a folder finds the columns even if no run has rows.
         write_table(decision_table(name, replay.decisions), f"{output.folder}/decisions", file)
         write_table(owner_table(name, replay.owners), f"{output.folder}/owners", file)
         write_table(cycle_table(name, replay.cycles), f"{output.folder}/cycles", file)
@@ -287,12 +289,12 @@ def replay_runs(
         return replayed, None
     gathered = facts.facts()
     logged = [] if gathered.logged is None else metric_sums(gathered.logged, metrics, (LOGGED, 0))
-    # The counts stay here: their size is that of the log, and the driver needs their sums only.
+    # The counts stay here, since they are as large as the log, and the driver needs only their sums.
     return replayed, GatheredFacts(replace(gathered, logged=None), logged)
 
 
 def metric_sums(counted: Counted, metrics: Sequence[Metric], name: tuple[str, int]) -> list[MetricSums]:
-    """Add up what every metric says, for the whole demand and for each part of it that `by` asks for.
+    """Add up the values of every metric, for the whole demand and for each part of it that `by` names.
 
     Args:
         name: policy and seed.

@@ -1,8 +1,7 @@
-"""Cut the time of a cluster into ticks at the events from outside: registry changes, splits, admin unloads.
+"""Cut the time of a cluster into ticks at external events, which are registry changes, splits and admin unloads.
 
-A tick is [start, end): a cell of a regular grid, cut at every event. Everything at a tick's start happens
-before its lookups, in the order registry (`unregistered`, `updated`, `registered`; ties by broker id), splits,
-unloads.
+A tick is [start, end), a cell of a regular grid, cut at every event. Everything at a tick's start happens before its
+lookups, in the order registry (`unregistered`, `updated`, `registered`, ties by broker id), splits, unloads.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ class Registration:
     broker: str
     #: "registered", "updated" or "unregistered"
     event: str
-    #: None if the log does not say: what is known of the broker stays
+    #: None if the log does not have it, and then the broker's known value stays
     lookup_data: BrokerLookupData | None = None
     #: the broker as settings describe it from now on
     described: Broker | None = None
 
     def applied_to(self, broker: Broker) -> Broker:
-        """Return a broker as it is after this entry; its location follows its labels, unless settings give one."""
+        """Change a broker by this entry. Its location follows its labels, unless settings give one."""
         if self.described is not None or self.lookup_data is None:
             return self.described or broker
         changed = replace(broker, lookup_data=self.lookup_data)
@@ -68,7 +67,7 @@ class OwnershipEvent:
 
 @dataclass(frozen=True)
 class ClusterEvents:
-    """All that logs and settings say about one cluster, before it is cut into ticks."""
+    """All events of one cluster in logs and settings, before its time is cut into ticks."""
 
     registrations: Sequence[Registration] = ()
     #: splits, and unloads by an admin, in order of time
@@ -78,7 +77,7 @@ class ClusterEvents:
     owners: Mapping[str, str] = field(default_factory=dict)
     #: logged unloads by a policy, which a replay does not repeat
     ignored_unloads: int = 0
-    #: what settings say about brokers, by id: capacity, location, profile
+    #: brokers of the settings by id, with capacity, location and profile
     brokers: Mapping[str, Broker] = field(default_factory=dict)
 
 
@@ -97,7 +96,7 @@ class TickEvents:
 class Timeline:
     """The ticks of one cluster."""
 
-    #: µs, shape (n_ticks + 1,): starts, and the end of the last
+    #: starts and the end of the last tick, µs, shape (n_ticks + 1,)
     bounds: NDArray[np.int64]
     #: whether a tick begins at an instant of the grid, shape (n_ticks,)
     is_grid: NDArray[np.bool_]
@@ -175,7 +174,7 @@ class Timeline:
 
 
 def registrations_of(intervals: Iterable[BrokerInterval]) -> list[Registration]:
-    """Return the registry's timeline that broker profiles describe."""
+    """Build the registry's timeline from broker profiles."""
     timeline: list[Registration] = []
     for interval in intervals:
         start = np.iinfo(np.int64).min if interval.from_us is None else interval.from_us
@@ -186,7 +185,10 @@ def registrations_of(intervals: Iterable[BrokerInterval]) -> list[Registration]:
 
 
 def times_registered(registrations: Iterable[Registration]) -> tuple[Span, ...]:
-    """Return when any broker is registered, as [start, end) in order; what is open ends with 64 bits."""
+    """List when any broker is registered, as [start, end) in order.
+
+    An open interval ends at the greatest 64-bit integer.
+    """
     times: list[Span] = []
     present, since = set[str](), 0
     for event in _sort_registrations(registrations):
@@ -200,13 +202,13 @@ def times_registered(registrations: Iterable[Registration]) -> tuple[Span, ...]:
 
 
 def cut_points(event: OwnershipEvent) -> tuple[int, ...]:
-    """Return the hashes at which a split cuts its bundle: the given boundaries strictly inside it, ascending."""
+    """List the hashes at which a split cuts its bundle, ascending. They are strictly inside the bundle."""
     ends = BundleRange.parse(event.bundle.rpartition("/")[2])
     return tuple(sorted({hashed for hashed in event.boundaries if ends.lower < hashed < ends.upper}))
 
 
 def children_of(event: OwnershipEvent) -> tuple[str, ...]:
-    """Return the names of the bundles a split leaves."""
+    """Name the bundles after a split."""
     namespace, _, bounds = event.bundle.rpartition("/")
     ends = BundleRange.parse(bounds)
     points = (ends.lower, *cut_points(event), ends.upper)
@@ -221,7 +223,7 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
         tick_us: cell of the grid, whole multiples since the Unix epoch.
     """
     start, end = first_us // tick_us * tick_us, (last_us // tick_us + 1) * tick_us
-    # A policy's own unloads are what a replay decides anew; splits and an admin's unloads happen to any policy.
+    # A replay decides a policy's own unloads again, while splits and an admin's unloads happen to any policy.
     later: dict[int, TickEvents] = {}
     for event in (event for event in events.splits if first_us < event.ts_us < end):
         before = later.get(event.ts_us, TickEvents())
@@ -256,13 +258,13 @@ def _sort_registrations(registrations: Iterable[Registration]) -> list[Registrat
 def _epochs(
     registrations: Sequence[Registration], settings: Mapping[str, Broker], starts: NDArray[np.int64]
 ) -> dict[int, tuple[Roster, NDArray[np.bool_]]]:
-    """Return roster and mask by the tick at which each registry epoch begins; the first is tick 0."""
+    """Map the tick at which each registry epoch begins to roster and mask. The first epoch begins at tick 0."""
     brokers = {
         name: settings.get(name, Broker(name))
         for name in sorted({event.broker for event in registrations} | set(settings))
     }
     for event in reversed(registrations):
-        # Columns need every broker from the start; one that comes later shows what it will register first.
+        # Columns need every broker from the start. A broker that comes later has the data of its first registration.
         if event.described is not None or event.lookup_data is not None:
             brokers[event.broker] = event.applied_to(settings.get(event.broker, Broker(event.broker)))
     epochs: dict[int, tuple[Roster, NDArray[np.bool_]]] = {}

@@ -1,7 +1,9 @@
-"""Walk over a cluster tick by tick, and keep the state that every walk needs: registry, balance cells, warm-up.
+"""Walk over a cluster tick by tick, and keep the common state of walks.
 
-Rows are held slice by slice: a day, or a part of a busy one (`days.py`). Days without lookups have ticks too: time
-does not stop for a quiet cluster.
+The state is the registry, the balance cells, and the warm-up.
+
+Rows are held slice by slice, a day or a part of a busy one (`days.py`). Days without lookups have ticks too, since
+time passes in a quiet cluster as well.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _NO_ROWS = SliceRows({"ts": np.empty(0, np.int64)}, {})
 
 @dataclass(frozen=True, slots=True)
 class SliceReports:
-    """The rows of LOADS and BUNDLES of a slice, None if the run has none; the first begin with what held before."""
+    """The rows of LOADS and BUNDLES of a slice, None if the run has none. The first has earlier rows too."""
 
     loads: SliceRows | None = None
     bundles: SliceRows | None = None
@@ -68,7 +70,9 @@ class Tick:
 class RegistryEpochs:
     """The rosters of a run's registry epochs, and the mask of the current one.
 
-    An epoch is a stretch between changes of the registry: a broker comes, leaves, or changes its lookup data.
+    An epoch is a stretch between changes of the registry. A change is that a broker comes, leaves, or changes its
+    lookup
+    data.
     """
 
     def __init__(self, roster: Roster) -> None:
@@ -91,7 +95,7 @@ class Walker(Protocol):
     """A walk over the slices of a cluster, in order."""
 
     def take(self, ticks: Sequence[Tick]) -> None:
-        """Process the ticks of one slice, at least one; rows of a slice are not kept beyond it."""
+        """Process the ticks of one slice, at least one. Rows of a slice are not kept beyond it."""
 
 
 def walk_together(walkers: Sequence[Walker], cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
@@ -104,7 +108,7 @@ def walk_together(walkers: Sequence[Walker], cluster: ClusterPlan, run: RunPlan,
 
 
 def walk_slices(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[list[Tick]]:
-    """Yield the ticks of each slice in order, at least one; one slice's rows are held at a time."""
+    """Yield the ticks of each slice in order, at least one. Only one slice's rows are held at a time."""
     timeline = cluster.timeline
     starts = timeline.bounds[:-1]
     days = days_of(starts, run.tick_us)
@@ -162,7 +166,7 @@ def _read_reports(
     *,
     before: int | None,
 ) -> SliceRows:
-    """Return the reports of a slice; where nothing was read yet, with the last of each name from the days before."""
+    """Build the reports of a slice. The first slice also gets the last report of each name from earlier days."""
     held = [
         last_row_per(day_rows(work, parts), name)
         for day, parts in sorted(days.items())
@@ -172,25 +176,25 @@ def _read_reports(
 
 
 class ClusterWalk:
-    """The state of any walk over a cluster: its registry, and broker-time in the balance cells after the warm-up."""
+    """The state of any walk over a cluster, its registry and the broker-time after the warm-up by balance cell."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
         self._cluster, self._run = cluster, run
         self._registry = RegistryEpochs(cluster.timeline.roster)
         self._cells = CellLedger(cluster, run)
-        #: ticks from here on are scored; those before warm up
+        #: ticks from here on are scored, and earlier ticks warm up
         self.scored_from = run.first_scored(int(cluster.timeline.bounds[0]))
 
 
 class RequestMaker:
-    """Builds requests with the fields that the policies of the run read; the others are None."""
+    """A builder of requests. Fields that no policy of the run reads are None."""
 
     def __init__(self, cluster: ClusterPlan, bundles: BundleMap) -> None:
         self._words, self._bundles = cluster.words, bundles
         self._fields = ("properties", *cluster.words.extras)
 
     def request(self, rows: SliceRows, row: int) -> LookupRequest:
-        """Return the request of one row of a slice."""
+        """Build the request of one row of a slice."""
         bundle: str = self._bundles.names[rows.value("atom", row)]
         codes = [rows.value(name, row) for name in self._fields]
 

@@ -1,9 +1,9 @@
-"""Write the files of a replay: those that pass between its jobs, in `OUTPUT/.work/`, and the tables it leaves.
+"""Write the files of a replay, which are the files between its jobs, in `OUTPUT/.work/`, and the final tables.
 
-All go to any file system pyarrow knows. A work file holds named columns of one length and a small JSON note. Local
-files are mapped into memory, so several policies that read one day share its pages. A job's results for the driver go
-by a file as well: Spark holds what tasks return in its own memory, several times over, and refuses more than
-`spark.driver.maxResultSize`.
+All are written to any file system that pyarrow supports. A work file holds named columns of one length and a small
+JSON note. Local files are mapped into memory, so several policies that read one day share its pages. A job's results
+for the driver pass through a file as well. Spark holds the results of tasks in its own memory, several times over, and
+refuses more than `spark.driver.maxResultSize`.
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ class WorkDir:
         table = pa.table({key: pa.array(values) for key, values in plain.items()})
         table = table.replace_schema_metadata({"note": json.dumps(note or {})})
         with create_file(f"{self.root}/{name}") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            # In pieces where a reader of some rows has to fetch them; a file that is mapped is best in one.
+            # A file is written in pieces if a reader of some rows has to fetch them. A mapped file is best in one
+            # piece.
             writer.write_table(table, None if isinstance(locate(self.root)[0], pafs.LocalFileSystem) else _PIECE_ROWS)
 
     def read(self, name: str, rows: slice = _ALL) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return some rows of the columns, read-only and without a copy if the file is local, and the note."""
+        """Read some rows of the columns, read-only and without a copy if the file is local, and the note."""
         system, root = locate(self.root)
         source = f"{root}/{name}"
         if isinstance(system, pafs.LocalFileSystem):
-            # Mapped, not read: all workers of a machine share the pages, and columns not asked for stay on disk.
+            # Files are mapped, not read, so all workers of a machine share the pages, and unread columns stay on disk.
             table = pa.ipc.open_file(pa.memory_map(source)).read_all()[rows]
         else:
             with system.open_input_file(source) as stream:
@@ -71,13 +72,13 @@ class WorkDir:
         return columns, note
 
     def dump(self, name: str, result: object) -> str:
-        """Write the result of a task for the driver; return its name, for `load`."""
+        """Write the result of a task for the driver, and return its name, for `load`."""
         with create_file(f"{self.root}/{name}") as sink:
             pickle.dump(result, sink, protocol=5)
         return name
 
     def load(self, name: str) -> Any:
-        """Return the result that a task wrote."""
+        """Read the result that a task wrote."""
         system, root = locate(self.root)
         with system.open_input_file(f"{root}/{name}") as stream:
             return pickle.loads(stream.read())
@@ -90,7 +91,7 @@ class WorkDir:
 
 
 def fetch(reader: pa.RecordBatchFileReader, rows: slice, *, piece_rows: int = _PIECE_ROWS) -> pa.Table:
-    """Return some rows of a file that was written in pieces of so many rows; pieces without any are not fetched."""
+    """Read some rows of a file with pieces of a fixed number of rows. Pieces without any of them are not fetched."""
     n_pieces = reader.num_record_batches
     low, high, _ = rows.indices(n_pieces * piece_rows)
     pieces = [reader.get_batch(number) for number in range(low // piece_rows, min(-(-high // piece_rows), n_pieces))]
@@ -105,7 +106,7 @@ def write_table(table: pa.Table, folder: str, file: str) -> None:
 
 
 def write_quarantine(rows: Sequence[Quarantined], table: str, folder: str, file: str) -> None:
-    """Write rows that could not be used; no file if there are none."""
+    """Write rows that could not be used. No file is written if there are none."""
     if rows:
         columns = [[table] * len(rows)] + [[getattr(row, key) for row in rows] for key in QUARANTINE.names[1:]]
         write_table(pa.table(columns, schema=QUARANTINE), folder, file)

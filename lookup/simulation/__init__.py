@@ -1,4 +1,4 @@
-"""Run scenarios in closed loop: a cluster under load, minute by minute, against policies, with a trend for each."""
+"""Run scenarios in closed loop. A cluster under load runs minute by minute under policies, with a trend each."""
 
 from lookup.simulation.loop import run_policy
 from lookup.simulation.scenario import Scenario, ScenarioFile, checked_scenario, read_scenario

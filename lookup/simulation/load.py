@@ -1,7 +1,7 @@
-"""Compute what topics and bundles of a scenario carry in every minute, and split bundles.
+"""Compute the load of topics and bundles of a scenario in every minute, and split bundles.
 
-Topics have evenly spread hashes, sizes by Zipf's law, swings and jitter. Everything follows from the scenario and its
-seed, so every policy meets the same load.
+Topics have evenly spread hashes, sizes by Zipf's law, swings and jitter. Everything is determined by the scenario and
+its seed, so every policy gets the same load.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TopicLoads:
     """The topics of one namespace and their load over time.
 
     Args:
-        seed: decides which topic is large, and the jitter.
+        seed: determines which topics are large, and the jitter.
     """
 
     def __init__(self, spec: NamespaceLoad, seed: int) -> None:
@@ -42,18 +42,20 @@ class TopicLoads:
         self._seed = f"{seed}\x1f{spec.name}"
         self._factors = np.ones(spec.topics)
         shares = 1.0 / np.arange(1, spec.topics + 1) ** spec.skew
-        # Large topics lie anywhere: in the order of hashes the first bundle would be the hottest in every scenario.
+        # Large topics are at random places, since in the order of hashes the first bundle would be the hottest in every
+        # scenario.
         ranks = np.argsort(np.argsort(_uniform(spec.topics, self._seed, 0), kind="stable"), kind="stable")
         self._base = (shares / shares.sum())[ranks] * spec.load * MIB
 
     def change(self, event: ScenarioEvent) -> None:
         """Let an event change the load, if it is about this namespace."""
         if event.factor is not None and event.namespace in (None, self.spec.name):
-            # Factors are of the load at the start, as the page on scenarios says, so a second one replaces the first.
+            # Factors apply to the load at the start, as the page on scenarios documents, so a second one replaces the
+            # first.
             self._factors[list(event.topics) or slice(None)] = event.factor
 
     def at(self, minute: int) -> Floats:
-        """Return bytes per second of every topic in a minute, shape (n_topics,)."""
+        """Compute bytes per second of every topic in a minute, shape (n_topics,)."""
         swing = 1.0 + self.spec.wave * math.sin(2.0 * math.pi * minute / self.spec.period)
         loads: Floats = self._base * self._factors * swing
         if self.spec.jitter:
@@ -64,12 +66,12 @@ class TopicLoads:
 
 
 def _uniform(count: int, seed: str, stream: int) -> Floats:
-    """Return numbers in [0, 1) that follow from their index, the seed and the stream alone, shape (count,)."""
-    # numpy.random is banned here: its streams may change with a release, and the scenarios' files pin what they print.
-    # Streams begin anywhere on the one long sequence, so that they do not overlap.
+    """Compute numbers in [0, 1) from their index, the seed and the stream alone, shape (count,)."""
+    # numpy.random is banned here, since its streams may change with a release, and the files of scenarios pin their
+    # output. Streams begin at random places of one long sequence, so that they do not overlap.
     start = int.from_bytes(hashlib.blake2b(f"{seed}\x1f{stream}".encode(), digest_size=8).digest(), "big")
     words = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(start)
-    # Two rounds of SplitMix64's finaliser: neighbours come out unrelated.
+    # Two rounds of SplitMix64's finaliser make neighbours unrelated.
     for _ in range(2):
         words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -81,22 +83,22 @@ def _uniform(count: int, seed: str, stream: int) -> Floats:
 
 @dataclass(frozen=True)
 class MinuteLoad:
-    """The load of one minute by bundle name; names are ordered by namespace and range."""
+    """The load of one minute by bundle name. Names are ordered by namespace and range."""
 
     #: bytes per second
     loads: dict[str, float]
     #: messages per second
     rates: dict[str, float]
-    #: one topic of every bundle that has any: the name to look up, which stands for any other in the bundle
+    #: one topic of every bundle that has any, which is the name to look up for the bundle
     examples: dict[str, str]
     traffic: Traffic
 
 
 class BundleTable:
-    """The bundles of a scenario's namespaces: boundaries, which splits change, and load.
+    """The bundles of a scenario's namespaces, with load, and boundaries that splits change.
 
     Args:
-        with_topics: whether splitters need to know single topics.
+        with_topics: whether splitters need single topics.
     """
 
     def __init__(self, namespaces: Sequence[NamespaceLoad], seed: int, *, with_topics: bool) -> None:
@@ -110,7 +112,7 @@ class BundleTable:
         yield from self._loads.values()
 
     def names(self) -> list[str]:
-        """Return the names of all bundles, by namespace and range."""
+        """List the names of all bundles, by namespace and range."""
         return [name for namespace in self._boundaries for name in self._names(namespace)]
 
     def split(self, split: Split) -> None:
@@ -120,7 +122,7 @@ class BundleTable:
             insort(self._boundaries[namespace], boundary)
 
     def at(self, minute: int) -> MinuteLoad:
-        """Add up what every bundle carries in a minute."""
+        """Add up the load of every bundle in a minute."""
         counts = {namespace: len(boundaries) - 1 for namespace, boundaries in self._boundaries.items()}
         stats: dict[str, NamespaceBundleStats] = {}
         tables: dict[str, NDArray[np.void]] = {}
@@ -136,7 +138,7 @@ class BundleTable:
                 if len(carried):
                     minute_load.examples[name] = f"persistent://{namespace}/topic-{first}"
                 stats[name] = _bundle_stats(topics.spec, load, len(carried))
-                # Single topics cost more than all the rest of a minute; without a splitter no part looks at them.
+                # Single topics cost more than all the rest of a minute, and without a splitter no part reads them.
                 if self._with_topics:
                     rows = zip(topics.hashes[first:after].tolist(), carried.tolist(), strict=True)
                     tables[name] = topic_traffic((hashed, load / size, load) for hashed, load in rows)
@@ -147,7 +149,7 @@ class BundleTable:
 
 
 def _bundle_stats(spec: NamespaceLoad, load: float, topics: int) -> NamespaceBundleStats:
-    # Half of what a topic carries comes in, half goes out.
+    # Half of a topic's load comes in, half goes out.
     half, rate, connected = load / 2.0, load / spec.message_bytes / 2.0, topics * spec.clients
     return NamespaceBundleStats(
         msg_rate_in=rate,

@@ -1,7 +1,7 @@
-"""Run the closed loop: minute by minute a policy places, sheds and splits, and so changes the next minute's load.
+"""Run the closed loop. A policy places, sheds and splits each minute, and so changes the next minute's load.
 
-A minute is: events, load reports, the shedder, the splitter, then a lookup for every bundle without owner. How brokers
-publish their load is in `lookup.engine.reporting`.
+A minute consists of events, load reports, the shedder, the splitter, then a lookup for every bundle without owner. The
+publication of load by brokers is in `lookup.engine.reporting`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Floats = NDArray[np.float64]
 
 
 def reports_of(scenario: Scenario, policy: Policy, start_us: int) -> FreshReports | ReportBoard:
-    """Return the reports of a scenario's brokers under a policy.
+    """Build the reports of a scenario's brokers under a policy.
 
-    How often they publish is the policy's cadence, what they remember of the past the scenario's.
+    The interval of reports is the policy's cadence, and the weight of history is the scenario's.
 
     Args:
         start_us: time of the first minute, µs since the Unix epoch.
@@ -48,11 +48,11 @@ def reports_of(scenario: Scenario, policy: Policy, start_us: int) -> FreshReport
 
 
 class FreshReports:
-    """Reports of brokers that publish in every minute; usage is smoothed over the minutes before.
+    """Reports of brokers that publish in every minute. Usage is smoothed over the minutes before.
 
     Args:
         n_brokers: brokers of the scenario, registered or not.
-        history: share of the usage before in the next, ratio in [0, 1].
+        history: share of the previous usage in the next, ratio in [0, 1].
     """
 
     def __init__(self, n_brokers: int, history: float) -> None:
@@ -60,14 +60,14 @@ class FreshReports:
         self._history = history
 
     def shown(self, figures: Load, bundles: NDArray[np.int64], now_us: int) -> Load:
-        """Return what is seen of the figures of this minute.
+        """Build the visible figures of this minute.
 
         Args:
             bundles: number of bundles each broker owns, shape (n_brokers,).
             now_us: µs since the Unix epoch, later than in the call before.
         """
         smoothed = self._history * self._usage + (1.0 - self._history) * figures.usage
-        # A broker that comes back begins anew: usage of brokers that are away is NaN.
+        # A broker that comes back starts without history, since the usage of absent brokers is NaN.
         self._usage = np.where(np.isnan(self._usage), figures.usage, smoothed)
         return replace(figures, usage=self._usage.copy(), max_usage=figures.usage)
 
@@ -76,7 +76,7 @@ def run_policy(scenario: Scenario, policy: Policy) -> Trend:
     """Run a scenario against one policy.
 
     Raises:
-        PolicyError: if a part of the policy fails and it says stop, or breaks its protocol.
+        PolicyError: if a part of the policy fails and its `on_error` is to stop, or it breaks its protocol.
     """
     loop = ClosedLoop(scenario, policy)
     samples = tuple(loop.samples())
@@ -85,7 +85,7 @@ def run_policy(scenario: Scenario, policy: Policy) -> Trend:
 
 
 class ClosedLoop:
-    """The state of one run: brokers, bundles, and the load manager that the policy drives.
+    """The state of one run, which is brokers, bundles, and the load manager that the policy drives.
 
     A minute is `report`, then `change`, then `look_up`.
     """
@@ -109,14 +109,14 @@ class ClosedLoop:
         #: of the policy's shedder, one a minute
         self.cycles: list[CycleReport[Unload]] = []
         self._options = LookupOptions(properties=scenario.properties)
-        #: what clients send, if the policy asks where lookups come from: all clients of a scenario are in one place
+        #: properties of clients, if the policy reads the origins of lookups. All clients of a scenario are in one place
         self._sent = scenario.properties if policy.asks_origins else {}
         self._reports = reports_of(scenario, policy, START_US)
         manager = self.manager
         manager.begin_tick(START_US)
         self._register()
         first_owners = (broker for broker, count in self._scenario.owners.items() for _ in range(count))
-        # Not strict: bundles beyond the owners that the scenario names are looked up in the first minute.
+        # The zip is not strict, since bundles without an owner in the scenario are looked up in the first minute.
         manager.restore(dict(zip(self.table.names(), first_owners, strict=False)))
         # Owners at the start are no moves.
         manager.take_changes()
@@ -132,7 +132,7 @@ class ClosedLoop:
             yield self._sample(minute, load, unloads=unloads, splits=splits, unowned=unowned)
 
     def report(self, minute: int) -> MinuteLoad:
-        """Begin a minute: let its events happen, and show the manager its load."""
+        """Begin a minute, apply its events, and show the manager its load."""
         manager, now_us = self.manager, START_US + minute * MINUTE_US
         manager.begin_tick(now_us)
         self._apply_events(minute)
@@ -142,7 +142,7 @@ class ClosedLoop:
         return load
 
     def change(self) -> tuple[int, int]:
-        """Let the policy shed and split; return how many bundles it has unloaded, and how many it has split."""
+        """Let the policy shed and split, and return how many bundles it has unloaded, and how many it has split."""
         manager = self.manager
         shed, split = manager.shed(), manager.split_bundles()
         unloads, splits = 0, () if split is None else split.accepted
@@ -151,7 +151,7 @@ class ClosedLoop:
             unloads = len(shed.accepted)
         for accepted in splits:
             self.table.split(accepted)
-            # Those that the policy unloads have no owner now.
+            # Bundles that the policy unloads have no owner now.
             unloads += sum(manager.ownership.owner(child) is None for child in accepted.children)
         return unloads, len(splits)
 
@@ -166,7 +166,8 @@ class ClosedLoop:
             self._away = (self._away | set(event.leave)) - set(event.join)
             for topics in self.table.topics:
                 topics.change(event)
-        # Once, after all events: a broker that leaves and joins in the same minute has not been away.
+        # This is done once, after all events, since a broker that leaves and joins in the same minute has not been
+        # away.
         if any(event.leave or event.join for event in events):
             self._register()
 
@@ -209,7 +210,8 @@ class ClosedLoop:
             usage=throughput / self.manager.capacity + self._busy,
             throughput=throughput,
             topics=topics,
-            # Ranked when a policy asks: figures are added up twice a minute, and only shedders look at bundles.
+            # Bundles are ranked when a policy reads them, since figures are added up twice a minute, and only shedders
+            # read bundles.
             top_bundles=LazyTopBundles(count, bundles.__getitem__),
             origins={
                 key: {name: {value: carried} for name, carried in load.loads.items()}
@@ -225,7 +227,7 @@ class ClosedLoop:
         )
 
     def _measure_matches(self, figures: Load) -> float:
-        """Return the share of the load on brokers that publish what clients send, NaN if they send nothing."""
+        """Compute the share of the load on brokers with the same properties as clients, NaN if they send none."""
         sent = self._scenario.properties
         carried = np.nan_to_num(figures.throughput)
         if not sent or not carried.sum():
@@ -235,11 +237,11 @@ class ClosedLoop:
 
     def _sample(self, minute: int, load: MinuteLoad, *, unloads: int, splits: int, unowned: int) -> MinuteSample:
         manager = self.manager
-        # The table is asked again, since splits and moves of this minute have changed who carries what.
+        # The table is read again, since splits and moves of this minute have changed the loads of brokers.
         after = self.table.at(minute)
         figures = self._figures(after)
         changes = manager.take_changes()
-        # A bundle that was taken and given again within the minute moved once; `source` is the owner before.
+        # A bundle that was taken and given again within the minute moved once, and `source` is its owner before.
         numbers = {broker: number for number, broker in enumerate(self._roster.ids)}
         moved = [
             (change.bundle, numbers[change.source], numbers[change.broker])

@@ -1,6 +1,6 @@
-"""Read scenarios: a cluster, a load over time, events, policies and assertions about them.
+"""Read scenarios, which are a cluster, a load over time, events, policies and assertions about them.
 
-A scenario file is TOML. How a scenario runs is in `lookup.simulation.loop`.
+A scenario file is TOML. `lookup.simulation.loop` runs scenarios.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class BrokerGroup(Strict):
 
 
 class NamespaceLoad(Strict):
-    """A namespace, its topics, and what they carry over time."""
+    """A namespace, its topics, and their load over time."""
 
     name: str
     """Tenant and namespace."""
@@ -179,7 +179,7 @@ class Assertion(Strict):
 
 
 class Scenario(Strict):
-    """A cluster, a load over time, events, policies, and what is asserted of them."""
+    """A cluster, a load over time, events, policies, and assertions about them."""
 
     about: str
     """Purpose of the scenario, in a sentence or two."""
@@ -285,7 +285,7 @@ class Scenario(Strict):
             for broker in event.leave:
                 if broker not in present:
                     yield f"events: minute {event.at}: {broker!r} cannot leave, it is not there"
-            # An event's brokers leave before others join, as in the loop: one may do both.
+            # An event's brokers leave before others join, as in the loop, so a broker may do both.
             present -= set(event.leave)
             for broker in event.join:
                 if broker in present:
@@ -302,7 +302,7 @@ class ScenarioFile:
 
 
 def read_scenario(path: Path) -> ScenarioFile:
-    """Read a scenario file; paths in it are relative to it.
+    """Read a scenario file. Paths in it are relative to it.
 
     Raises:
         SettingsError: with all mistakes, each with its place.
@@ -312,10 +312,10 @@ def read_scenario(path: Path) -> ScenarioFile:
 
 
 def checked_scenario(written: Mapping[str, object], name: str) -> Scenario:
-    """Return the scenario that stands in a file, or in a mapping of a program.
+    """Build the scenario from a file's content, or from a mapping of a program.
 
     Args:
-        name: what the mapping is called in mistakes.
+        name: name of the mapping in error messages.
 
     Raises:
         SettingsError: with all mistakes, each with its place.

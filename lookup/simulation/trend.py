@@ -24,7 +24,7 @@ __all__ = [
     "number_text", "trends_text",
 ]  # fmt: skip
 
-#: Usage above which a broker is overloaded; Pulsar: loadBalancerBrokerOverloadedThresholdPercentage, 85.
+#: Usage above which a broker is overloaded, 85 in Pulsar's loadBalancerBrokerOverloadedThresholdPercentage.
 OVERLOADED = 0.85
 #: Usage that is above it by less is rounding.
 _ROUNDING = 1e-9
@@ -42,7 +42,7 @@ class MinuteSample:
     usage: Floats
     #: bundles that got another owner than before, each by the numbers of the brokers it left and came to, in order
     moved: tuple[tuple[int, int], ...]
-    #: unloads of the shedder and of children of splits, including those that came back to the broker they left
+    #: unloads of the shedder and of children of splits, including returns to the broker they left
     unloads: int
     #: MiB per second of the bundles that moved
     moved_load: float
@@ -51,7 +51,7 @@ class MinuteSample:
     unowned: int
     #: registered brokers that serve nothing
     idle: int
-    #: share of the load on brokers that publish what clients send; NaN if they send nothing
+    #: share of the load on brokers that publish their clients' properties, NaN if clients send none
     matched: float
     #: by broker id, NaN if it is not registered
     by_broker: Mapping[str, float]
@@ -63,7 +63,7 @@ class MinuteSample:
 
     @property
     def balance(self) -> float:
-        """The highest usage over the mean of the registered brokers; 1.0 is even, NaN if nothing is used."""
+        """The highest usage over the mean of the registered brokers. 1.0 is even, NaN if nothing is used."""
         mean = float(self.usage.mean()) if len(self.usage) else 0.0
         return self.usage_max / mean if mean else float("nan")
 
@@ -87,23 +87,24 @@ class TrendFigures:
     overloaded: int
     #: registered brokers that serve nothing in the last minute
     idle: int
-    #: how far usage goes up and down, discounted by its trend, mean over brokers; 1.0 is a broker's whole capacity
+    #: variation of usage, discounted by its trend, mean over brokers. 1.0 is a broker's whole capacity
     thrash: float
-    #: minutes until the last bundle moved; 0 if none did
+    #: minutes until the last bundle moved, 0 if none did
     last_move: int
-    #: minutes until the shedder last unloaded a bundle, wherever that went; 0 if it never did
+    #: minutes until the shedder last unloaded a bundle, whatever its new owner, 0 if it never did
     last_unload: int
     moves: int
-    #: moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with them
+    #: moves on cycles of the graph of moves between brokers. Without them every broker has as many bundles as with them
     cycle_moves: int
-    #: unloads of the shedder and of children of splits, including those that came back to the broker they left
+    #: unloads of the shedder and of children of splits, including returns to the broker they left
     unloads: int
     #: MiB per second that changed their broker, every move counted
     moved_load: float
     splits: int
     #: bundle-minutes without owner
     unowned: int
-    #: share of the load on brokers that publish what clients send, mean over the last minutes; NaN: they send nothing
+    #: share of the load on brokers that publish their clients' properties, mean over the last minutes, NaN if clients
+    #: send none
     matched: float
 
 
@@ -115,7 +116,7 @@ class Trend:
     #: minutes at the end over which balance is averaged
     window: int
     samples: tuple[MinuteSample, ...]
-    #: what became of its shedder's cycles; None if it has no shedder
+    #: outcomes of its shedder's cycles, None if it has no shedder
     cycles: CycleSums | None = None
     #: failures of its parts that it has passed over
     failures: Failures = field(default_factory=Failures)
@@ -125,7 +126,7 @@ class Trend:
         """The run in numbers."""
         samples, last = self.samples, self.samples[-self.window :]
         moved: _Indices = np.array([move for sample in samples for move in sample.moved], np.int64).reshape(-1, 2)
-        # `np.mean` and not `nanmean`: a minute without figures must not hide among the others.
+        # `np.mean` is used, not `nanmean`, since a minute without figures must not be hidden among the others.
         return TrendFigures(
             balance=float(np.mean([sample.balance for sample in last])),
             usage_max=float(np.mean([sample.usage_max for sample in last])),
@@ -147,11 +148,11 @@ class Trend:
 
 
 def _thrash(samples: tuple[MinuteSample, ...]) -> float:
-    """Return trend-discounting total variation, mean over brokers (after CockroachDB's asim)."""
+    """Compute the trend-discounting total variation, mean over brokers (after CockroachDB's asim)."""
     variations = []
     for broker in samples[0].by_broker:
         usage: Floats = np.array([sample.by_broker[broker] for sample in samples])
-        # A broker that is away leaves a gap, over which nothing is known; each stretch has a trend of its own.
+        # An absent broker leaves a gap without known usage, so each stretch has a trend of its own.
         known = np.flatnonzero(~np.isnan(usage))
         stretches = np.split(known, np.flatnonzero(np.diff(known) > 1) + 1)
         # `np.split` returns one empty stretch for a broker that was never there.
@@ -188,7 +189,7 @@ class AssertionResult:
 
     @property
     def wanted(self) -> str:
-        """The expectation in words: `moves not at most 3`."""
+        """The expectation in words, `moves not at most 3`."""
         return f"{self.assertion.figure} {'not ' * self.is_unlike}{limits_text(self.assertion)}"
 
     @property
@@ -210,29 +211,30 @@ def findings(scenario: Scenario, trends: Sequence[Trend]) -> Iterator[AssertionR
             is_unlike = trend.policy in assertion.unlike
             if is_unlike or assertion.policy in (None, trend.policy):
                 value: Any = getattr(figures, assertion.figure)
-                # NaN fails both comparisons: a figure that cannot be computed breaks every assertion with a limit.
+                # NaN fails both comparisons, so a figure that cannot be computed breaks every assertion with a limit.
                 is_enough = assertion.at_least is None or value >= assertion.at_least
                 is_within = is_enough and (assertion.at_most is None or value <= assertion.at_most)
-                # For policies in `unlike` it must be false: an assertion true of every policy says nothing about one.
+                # For policies in `unlike` it must be false, since an assertion that is true of every policy does not
+                # describe one.
                 holds = is_within != is_unlike
                 yield AssertionResult(assertion, trend.policy, value, is_unlike, holds)
 
 
 def limits_text(assertion: Assertion) -> str:
-    """Return the limits of an assertion in words."""
+    """Write the limits of an assertion in words."""
     limits = [("at least", assertion.at_least), ("at most", assertion.at_most)]
     return " and ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
 
 
 def number_text(value: float) -> str:
-    """Return a figure as it is printed: counts whole, all else with three decimals."""
+    """Write a figure as it is printed, counts as integers, all others with three decimals."""
     return str(value) if isinstance(value, int) else f"{value:.3f}"
 
 
 def trends_text(scenario: Scenario, trends: Sequence[Trend]) -> str:
-    """Return what is printed of a scenario: per policy the rows of its trend, its figures, and its findings.
+    """Write the report of a scenario, with the rows of the trend, the figures, and the findings of each policy.
 
-    Rows are every `every` minutes and the last one; unloads, moves and splits are those since the row before.
+    Rows are every `every` minutes and the last one. Unloads, moves and splits are those since the row before.
     """
     return "\n\n".join("\n".join(_trend_lines(scenario, trend)) for trend in trends)
 
@@ -259,7 +261,7 @@ def _trend_lines(scenario: Scenario, trend: Trend) -> Iterator[str]:
         yield "".join(f"{cell:>{width}}" for cell, width in zip(cells, _COLUMNS.values(), strict=True))
     figures = trend.figures
     values = {entry.name: getattr(figures, entry.name) for entry in fields(TrendFigures)}
-    # What cannot be computed is left out: `matched` if clients send nothing, balance if nothing is used.
+    # Figures that cannot be computed are left out, `matched` if clients send nothing, balance if nothing is used.
     yield f"  {', '.join(f'{name} {number_text(value)}' for name, value in values.items() if not math.isnan(value))}"
     if trend.cycles is not None and trend.cycles.idleness is not None:
         yield f"  {trend.cycles.idleness}"

@@ -1,3 +1,3 @@
-"""Start Spark, choose between it and this process, and make sure that the workers of a cluster can do what they get."""
+"""Start Spark, choose between it and this process, and check that the workers of a cluster can run their tasks."""
 
 __all__: list[str] = []

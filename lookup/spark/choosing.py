@@ -1,4 +1,4 @@
-"""Choose what runs the tasks of a run if nobody names it: this process and its forks, or Spark on this machine.
+"""Choose between this process with its forks and Spark on this machine, if the user names neither.
 
 On one machine forks of this process are quicker than Spark, which is for logs that outgrow it, and for clusters.
 """
@@ -35,22 +35,22 @@ class Size:
 
 
 def rows_of(count: int) -> Size:
-    """Return the size of a table."""
+    """Build the size of a table."""
     return Size(quantity(count, "row"), f"{_MANY_ROWS:,}", count < _MANY_ROWS)
 
 
 def bytes_of(files: Sequence[str]) -> Size:
-    """Return the size of files, by name."""
+    """Measure the size of files, by name."""
     found = sum(system.get_file_info(inner).size or 0 for system, inner in map(locate, files))
     return Size(f"{found / 1e6:.1f} MB", f"{_MANY_BYTES / 1e6:.0f} MB", found < _MANY_BYTES)
 
 
 def in_process(size: Callable[[], Size], say: Callable[[str], object]) -> InProcess | None:
-    """Return this process, if a run is to be left to it; None for Spark, as where a session is there.
+    """Choose this process for a run, or Spark by returning None, as if there is a session already.
 
     Args:
         size: called if it decides.
-        say: called with what was decided by it.
+        say: called with the decision if the size decided.
     """
     if is_submitted() or _has_session():
         return None
@@ -58,7 +58,7 @@ def in_process(size: Callable[[], Size], say: Callable[[str], object]) -> InProc
     if read.is_small:
         say(f"{read.text}, fewer than {read.limit}: read by this process and forks of it, without Spark")
         return InProcess(usable_cores())
-    # Measured: docs/benchmarks.md.
+    # Measured in docs/benchmarks.md.
     faster = "; this process and forks of it are quicker" if usable_cores() > 1 else ""
     say(f"{read.text}, {read.limit} or more: read by Spark on this machine{faster}")
     return None
@@ -73,17 +73,17 @@ def _has_session() -> bool:
 
 
 def is_submitted() -> bool:
-    """Return whether `spark-submit` has started this process, and with it its own Spark."""
+    """Check whether `spark-submit` has started this process, and with it its own Spark."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def is_local(master: str | None) -> TypeGuard[str]:
-    """Return whether a master is this machine."""
+    """Check whether a master is this machine."""
     return master is not None and _LOCAL.match(master) is not None
 
 
 def local_cores(master: str) -> int:
-    """Return how many tasks a local master runs at a time."""
+    """Count the tasks that a local master runs at a time."""
     match = _LOCAL.match(master)
     cores = match[1] if match else None
     if cores == "*":

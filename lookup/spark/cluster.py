@@ -1,10 +1,10 @@
-"""Send the code to the workers of Spark, and refuse those that do not reach the log or the output.
+"""Send the code to the workers of Spark, and refuse workers that do not reach the log or the output.
 
-Workers are those of a cluster, and those of a session on this machine whose Python is not the one that runs here.
-Nothing but wheels has to be installed there: the code that tasks need is sent in one archive, which holds this package
-and every installed distribution with plug-ins, and of each the metadata by which plug-ins are found. Distributions with
-compiled modules stay behind, since Python loads none of these from an archive. Plug-in files travel with the policies.
-Tasks compare the versions of what is installed themselves (`lookup.logs.jobs`).
+Workers are those of a cluster, or of a session on this machine whose Python is not this one. Only wheels have to be
+installed there. The code of the tasks is sent in one archive, which holds this package and every installed distribution
+with plug-ins, each with the metadata by which plug-ins are found. Distributions with compiled modules are not sent,
+since Python cannot load these from an archive. Plug-in files travel with the policies. Tasks themselves compare the
+versions of installed distributions (`lookup.logs.jobs`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["check_reach", "is_elsewhere", "is_foreign", "ship_code"]
 
 
 def ship_code(workers: Workers) -> None:
-    """Put the code on the path of all Python workers, once for each session; nothing is done if they have it here."""
+    """Put the code on the path of all Python workers, once for each session, unless they have it already."""
     if not is_foreign(workers):
         return
     before = list(sys.path)
@@ -66,15 +66,15 @@ def _archive() -> str:
 
 
 def check_reach(workers: Workers, paths: Sequence[str], folder: str) -> None:
-    """Let workers read tables or logs, and look for a file of this process in a folder.
+    """Check that workers can read tables or logs, and see a file of this process in a folder.
 
     Args:
         workers: nothing is done unless they have a Python of their own.
-        paths: of what tasks read.
-        folder: where tasks are going to write; what is written there for the check is removed.
+        paths: inputs of the tasks.
+        folder: output of the tasks. Files written there for the check are removed.
 
     Raises:
-        SettingsError: naming a worker, and what it does not reach.
+        SettingsError: with a worker and the path that it does not reach.
     """
     if not is_foreign(workers):
         return
@@ -100,7 +100,7 @@ def _look(seen: Mapping[str, Mapping[str, int]], mark: str) -> None:
 
 
 def is_foreign(workers: Workers) -> TypeGuard[SparkSession]:
-    """Return whether tasks run in another Python than this one: on a cluster, or in a session here that names one."""
+    """Check whether tasks run in another Python than this one, on a cluster, or in a local session that names one."""
     if isinstance(workers, InProcess):
         return False
     # A session that somebody else has started may take the path's `python3`.
@@ -108,7 +108,7 @@ def is_foreign(workers: Workers) -> TypeGuard[SparkSession]:
 
 
 def is_elsewhere(workers: Workers) -> bool:
-    """Return whether tasks run in a cluster, whose workers do not see the files of this machine."""
+    """Check whether tasks run in a cluster, whose workers do not see the files of this machine."""
     return is_remote(workers) or not (isinstance(workers, InProcess) or is_local(workers.conf.get("spark.master")))
 
 
@@ -117,7 +117,7 @@ def _sizes(path: str) -> dict[str, int]:
 
 
 def _unreadable(path: str, sizes: Mapping[str, int]) -> str | None:
-    """Return why a table cannot be read here as it was elsewhere, None if it can."""
+    """Explain why a table cannot be read here as it was elsewhere, None if it can."""
     try:
         here = _sizes(path)
         if here != sizes:
@@ -133,14 +133,14 @@ def _unreadable(path: str, sizes: Mapping[str, int]) -> str | None:
 
 
 def _distributions() -> list[tuple[Distribution, list[str]]]:
-    """Return the distributions with plug-ins, our own among them, and the top-level modules of each."""
+    """List the distributions with plug-ins, including this one, and the top-level modules of each."""
     modules: dict[str, set[str]] = {}
     found: dict[str, Distribution] = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.dist is not None:
             found[point.dist.name] = point.dist
             modules.setdefault(point.dist.name, set()).add(point.module.partition(".")[0])
-    # What an entry point names may import other modules of its distribution.
+    # The module of an entry point may import other modules of its distribution.
     for module, names in importlib.metadata.packages_distributions().items():
         for name in modules.keys() & set(names):
             modules[name].add(module)

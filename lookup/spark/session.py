@@ -1,6 +1,6 @@
-"""Start the Spark session of a run: every setting that is not Spark's own, with its reason.
+"""Start the Spark session of a run. Every setting that differs from Spark's has its reason.
 
-An active session, a notebook's or a `spark-submit`'s, is used as it is.
+An active session, of a notebook or `spark-submit`, is used as it is.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Java", "create_session", "java"]
 
-#: Address of a Spark on this machine; without it Spark warns that the host's name resolves to a loopback address.
+#: Address of a Spark on this machine. Without it Spark warns that the host's name resolves to a loopback address.
 _LOOPBACK = "127.0.0.1"
 #: Settings of every session.
 _EVERYWHERE = {
-    # Workers put the working folder on their path: run inside another checkout they would load half of each.
+    # Workers put the working folder on their path. In the folder of another checkout they would load half of each.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
-    # Workers keep the memory of a day for the next one: a virtual machine may take its time to hand out new pages
-    # (measured: 2 s per GB). Arrays, also Arrow's, come from the heap, and the heap is not given back.
+    # Workers keep the memory of a day for the next one, since a virtual machine may provide new pages slowly (measured:
+    # 2 s per GB). Arrays, also Arrow's, come from the heap, and the heap is not returned.
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
     "spark.executorEnv.MALLOC_MMAP_MAX_": "0",
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(16 * 1024**3),
@@ -44,7 +44,7 @@ _EVERYWHERE = {
     "spark.ui.showConsoleProgress": "false",
     # Warnings of Spark about itself (memory of a window, a big task) are nothing a user of a command could act on.
     "spark.log.level": "ERROR",
-    # All timestamps of the tables are UTC; the machine's zone must not shift a day's partition.
+    # All timestamps of the tables are UTC, and the machine's zone must not shift a day's partition.
     "spark.sql.session.timeZone": "UTC",
     # Batches of 10,000 rows, the default, cost a third more on the way to Python.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
@@ -56,10 +56,10 @@ _EVERYWHERE = {
     "spark.hadoop.parquet.dictionary.page.size": str(16 * 1024 * 1024),
 }
 
-#: Settings of a session on this machine. Of shuffles it has as many partitions as cores: the default of 200 makes 200
-#: files and tasks of nothing.
+#: Settings of a session on this machine. It has as many partitions of shuffles as cores, since the default of 200 makes
+#: 200 empty files and tasks.
 _LOCAL = {
-    # The driver is the only machine: no port of it may be open to others, nor a host name be needed.
+    # The driver is the only machine, so it does not need a host name, and no port of it may be open to others.
     "spark.driver.host": _LOOPBACK,
     "spark.driver.bindAddress": _LOOPBACK,
     # Nor to other users of this machine: Spark makes a secret for its own processes.
@@ -67,10 +67,10 @@ _LOCAL = {
     # Python does the work, the JVM hands it out: Java's second compiler takes as much of the processors while Spark
     # starts as all else together (8.0 s of their time with it, 4.5 s without).
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    # Executor and driver are one JVM on this machine; 1 GiB, the default, spills when a big log is sorted.
+    # Executor and driver are one JVM on this machine. The default of 1 GiB spills when a big log is sorted.
     "spark.driver.memory": "2g",
 }
-#: Lines the JVM prints while it starts, before any log level holds; each says nothing about the run.
+#: Lines that the JVM prints while it starts, before any log level applies. None is about the run.
 _STARTUP_NOISE = (
     # The JVM itself, about a module that Spark's launcher always adds.
     "WARNING: Using incubator modules",
@@ -81,7 +81,7 @@ _STARTUP_NOISE = (
     "Setting default log level to",
     "To adjust logging level use",
     "Setting Spark log level to",
-    # Hadoop has no native library for pip installations; its Java classes do the same.
+    # Hadoop has no native library for pip installations, but its Java classes do the same.
     "WARN NativeCodeLoader",
 )
 
@@ -91,7 +91,7 @@ class Java:
     """The JVM that this process drives Spark in."""
 
     gateway: JavaGateway
-    #: whether what it writes to stderr is shown
+    #: whether its stderr is shown
     is_heard: bool = True
 
     @property
@@ -101,7 +101,7 @@ class Java:
         return started
 
     def silence(self) -> None:
-        """Show nothing of what it writes from now on: tasks that are killed on purpose complain."""
+        """Hide its output from now on, since tasks that are killed on purpose complain."""
         self.is_heard = False
         if self.process is None:
             streams = self.gateway.jvm.java.io
@@ -112,7 +112,7 @@ _JAVA: Java | None = None
 
 
 def java() -> Java | None:
-    """Return the JVM of the sessions that were started here, None before the first: all of a process share one."""
+    """Return the JVM of the sessions that were started here, None before the first. All of a process share one."""
     return _JAVA
 
 
@@ -123,13 +123,13 @@ def create_session(
     settings: Mapping[str, str] | None = None,
     without: str | Argument = "workers=InProcess()",
 ) -> SparkSession:
-    """Return the active session, or start one.
+    """Use the active session, or start one.
 
     Args:
-        master: Spark's URL; None leaves it to `spark-submit`.
-        app_name: what Spark's own pages call the run.
-        settings: more of Spark's settings, over those of this module.
-        without: what the caller may say to do without Spark, for the sentence about a missing Java.
+        master: Spark's URL, None to leave it to `spark-submit`.
+        app_name: name of the run on Spark's own pages.
+        settings: more of Spark's settings, which replace those of this module.
+        without: the caller's advice on running without Spark, for the message about a missing Java.
 
     Raises:
         SettingsError: if there is no Java to start Spark with, Spark refuses to start, or a Connect server to answer.
@@ -141,7 +141,7 @@ def create_session(
         return _connect(master)
     _require_java(without)
     if is_local(master):
-        # Workers must be this interpreter: the path's `python3` may have no pyarrow.
+        # Workers must be this interpreter, since `python3` on the path may have no pyarrow.
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -166,7 +166,7 @@ def _connect(url: str) -> SparkSession:
 
 
 def _start(settings: Mapping[str, str]) -> SparkSession:
-    """Start Spark in a JVM whose start-up noise is taken out of stderr; a stopped session's JVM serves again."""
+    """Start Spark in a JVM without its start-up noise in stderr. A stopped session's JVM is used again."""
     global _JAVA  # noqa: PLW0603  pyspark keeps one JVM for a process as well
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415  not in `pyspark-client`, which is Connect alone
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415  likewise
@@ -207,7 +207,7 @@ def _require_java(without: str | Argument) -> None:
 
 
 def _forward(source: IO[bytes], is_wanted: Callable[[], bool]) -> None:
-    """Copy the JVM's stderr to ours, line by line, without the noise of its start; in a thread, until it ends."""
+    """Copy the JVM's stderr to this process, without the noise of its start, in a thread, until it ends."""
 
     def copy() -> None:
         with source:

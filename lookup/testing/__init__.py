@@ -1,6 +1,6 @@
-"""Published helpers for plug-in authors: clusters to test with and the conformance kit.
+"""Published helpers for plug-in authors, which are clusters to test with and the conformance kit.
 
-The kit needs pytest and is imported when one of its names is first used; the clusters need no extra.
+The kit needs pytest and is imported when one of its names is first used. The clusters need no extra.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Call parts directly, as the conformance kit does: raw answers, whole decisions, proposals, and parts as text.
+"""Call parts directly for the conformance kit, to get raw answers, whole decisions, proposals, and parts as text.
 
 The checks themselves are in `conformance.py`.
 """
@@ -32,7 +32,7 @@ _KINDS: Mapping[str, type[Any]] = {
     "filters": Filter,
     "scorers": Scorer,
     "selectors": Selector,
-    # A splitter has everything a shedder has, and an algorithm besides.
+    # A splitter has everything that a shedder has, and also an algorithm.
     "splitters": Splitter,
     "shedders": Shedder,
     "split_algorithms": SplitAlgorithm,
@@ -42,7 +42,7 @@ _ENOUGH = 1000
 
 
 def kind_of(part: Any) -> str | None:
-    """Return the kind of a part as hooks name it, None for anything else."""
+    """Find the kind of a part by its name in hooks, None for anything else."""
     return next((kind for kind, protocol in _KINDS.items() if isinstance(part, protocol)), None)
 
 
@@ -54,7 +54,7 @@ def all_parts(policy: Policy) -> Iterator[Any]:
 
 
 def classes_of(policy: Policy) -> dict[str, list[type[Any]]]:
-    """Return the classes of all parts by kind, each once."""
+    """Collect the classes of all parts by kind, each once."""
     classes: dict[str, dict[type[Any], None]] = {kind: {} for kind in _KINDS}
     for part in all_parts(policy):
         classes[kind_of(part) or "selectors"][type(part)] = None
@@ -71,7 +71,7 @@ def worlds_of(policy: Policy, worlds: Iterable[World]) -> Iterator[World]:
 
 
 def manager_in(policy: Policy, world: World) -> LoadManager:
-    """Return a load manager at work in the world, at the moment of its view."""
+    """Build a load manager in the world, at the moment of its view."""
     view = world.view
     conditions = Conditions(namespaces=view.namespaces, topology=view.topology, salt=view.salt)
     manager = LoadManager(policy, view.cluster, view.brokers, conditions=conditions)
@@ -84,12 +84,12 @@ def manager_in(policy: Policy, world: World) -> LoadManager:
 
 
 def ballot_in(policy: Policy, world: World) -> Ballot:
-    """Return the ballot of a policy in a world."""
+    """Compute the ballot of a policy in a world."""
     return policy.ballot(world.request, Instant(policy, world.view))
 
 
 def offered_in(world: World) -> Candidates:
-    """Return the registered brokers of a world."""
+    """Select the registered brokers of a world."""
     return Candidates(world.view.brokers, np.flatnonzero(world.view.registered))
 
 
@@ -98,18 +98,18 @@ def _own_view(part: Any, view: ClusterView) -> ClusterView:
 
 
 def answer_of(part: Any, world: World) -> Any:
-    """Return the answer of a part about all registered brokers, given everything, declared in `reads` or not."""
+    """Call a part with all registered brokers and all fields, declared in `reads` or not."""
     brokers, view = offered_in(world), _own_view(part, world.view)
     if isinstance(part, Filter):
         return exhaust_generator(part.admit(world.request, brokers, view))
     if isinstance(part, Scorer):
         return exhaust_generator(part.score(world.request, brokers, view))
-    # Scores by number, so that a broker keeps its score whatever the order; with ties.
+    # Scores go by number, so that a broker keeps its score whatever the order. Some are equal.
     return exhaust_generator(part.odds(world.request, brokers, (brokers.index % 3) / 2.0, view))
 
 
 def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | Split | CycleOutcome]:
-    """Return the proposals of a shedder or splitter if everything is accepted, and its outcome.
+    """Run a shedder or splitter and accept everything, and return its proposals and its outcome.
 
     Raises:
         AssertionError: if it does not end.
@@ -129,7 +129,7 @@ def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | S
 
 
 def writable(world: World) -> World:
-    """Return a copy of the world into which a part could write."""
+    """Copy the world so that a part could write into it."""
     view = world.view
     columns: dict[str, Any] = {name: getattr(view.load, name).copy() for name in _COLUMNS}
     load = replace(view.load, **columns, demand=copy.deepcopy(dict(view.load.demand)))
@@ -141,7 +141,7 @@ def writable(world: World) -> World:
 
 
 def written_out(world: World) -> str:
-    """Return everything in a world that could be written into, as text."""
+    """Write the writable content of a world as text."""
     view, load = world.view, world.view.load
     columns = {name: getattr(load, name).tolist() for name in _COLUMNS}
     columns |= {name: getattr(view, name).tolist() for name in ("registered", "capacity")}

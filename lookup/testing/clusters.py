@@ -1,6 +1,6 @@
-"""Small clusters to test policies with: brokers with labels, a view of them, candidates and requests.
+"""Small clusters to test policies with, which have brokers with labels, a view of them, candidates and requests.
 
-Everything is written by name (`usage={"b1:8080": 0.9}`); columns and numbers are derived here. No policy runs: pass a
+All data is given by name (`usage={"b1:8080": 0.9}`), and columns and numbers are derived here. No policy runs. Pass a
 view of these brokers to a part, or its brokers and figures to an engine.
 """
 
@@ -29,15 +29,15 @@ CountArray = NDArray[np.int64]
 
 
 class Figures(TypedDict, total=False):
-    """Figures of a cluster besides its brokers; everything has a default."""
+    """Figures of a cluster apart from its brokers, all with defaults."""
 
-    #: ids of the registered brokers; default: all
+    #: ids of the registered brokers, by default all
     registered: Collection[str]
-    #: load / capacity by broker; default: what throughput and capacity give, else no report
+    #: load / capacity by broker, by default from throughput and capacity, else no report
     usage: Mapping[str, float]
-    #: weight per second by broker; default: the sum of its bundles' loads, if any load is given, else no report
+    #: weight per second by broker, by default the sum of its bundles' loads, if any load is given, else no report
     throughput: Mapping[str, float]
-    #: topics by broker; default: 0
+    #: topics by broker, by default 0
     topics: Mapping[str, int]
     #: owner's id by bundle
     owned: Mapping[str, str]
@@ -53,42 +53,42 @@ class Figures(TypedDict, total=False):
     namespaces: NamespacePolicies
     topology: Topology
     traffic: Traffic
-    #: percentages by broker, then resource (`lookup.model.RESOURCES`), absent ones 0; default: unknown
+    #: percentages by broker, then resource (`lookup.model.RESOURCES`), absent ones 0, by default unknown
     resources: Mapping[str, Mapping[str, float]]
-    #: usage by broker as it was measured, if `usage` is smoothed; default: `usage` is
+    #: usage by broker as it was measured, if `usage` is smoothed, by default `usage`
     max_usage: Mapping[str, float]
-    #: messages per second by broker; default: unknown
+    #: messages per second by broker, by default unknown
     rates: Mapping[str, float]
-    #: messages per second by bundle; default: 0
+    #: messages per second by bundle, by default 0
     bundle_rates: Mapping[str, float]
-    #: messages per second in the long run by broker; default: unknown, throughput stands in
+    #: long-term messages per second by broker, by default unknown, and throughput replaces it
     long_term_rates: Mapping[str, float]
     #: messages per second in the long run by bundle
     long_term_bundle_rates: Mapping[str, float]
     #: weight per second by client property, bundle and value
     origins: Mapping[str, Mapping[str, Mapping[str, float]]]
-    #: default: that of production
+    #: by default that of production
     salt: str
 
 
 @dataclass(frozen=True)
 class OwnedBundles:
-    """Ownership written out: an `OwnershipView` that does not change."""
+    """Explicit ownership, an `OwnershipView` that does not change."""
 
     brokers: Roster
     #: number of the owner by bundle
     owners: Mapping[str, int] = field(default_factory=dict)
 
     def owner(self, bundle: str) -> int | None:
-        """Return the number of the bundle's owner, None if it has none."""
+        """Look up the number of the bundle's owner, None if it has none."""
         return self.owners.get(bundle)
 
     def bundles(self) -> CountArray:
-        """Return how many bundles each broker owns, shape (n_brokers,)."""
+        """Count the bundles that each broker owns, shape (n_brokers,)."""
         return self._counts(list(self.owners.values()))
 
     def bundles_in(self, namespace: str) -> CountArray:
-        """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
+        """Count the bundles of one namespace that each broker owns, shape (n_brokers,)."""
         return self._counts([owner for bundle, owner in self.owners.items() if _namespace(bundle) == namespace])
 
     def _counts(self, owners: Sequence[int]) -> CountArray:
@@ -97,8 +97,9 @@ class OwnedBundles:
 
 
 def broker(broker_id: str, *, capacity: float | None = None, **labels: str) -> Broker:
-    """Build a broker that publishes labels as lookup properties: `broker("b1:8080", rack="a")` has `lookup.rack`.
+    """Build a broker that publishes labels as lookup properties.
 
+    `broker("b1:8080", rack="a")` has `lookup.rack`.
     Labels called region, zone and rack are its location too.
     """
     properties = {f"lookup.{key}": value for key, value in labels.items()}
@@ -107,7 +108,7 @@ def broker(broker_id: str, *, capacity: float | None = None, **labels: str) -> B
 
 
 def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
-    """Build a view of some brokers, an id standing for a broker without labels; without brokers it is empty.
+    """Build a view of some brokers. An id is a broker without labels, and without brokers the view is empty.
 
     Example:
         >>> view = cluster("b1:8080", "b2:8080", usage={"b1:8080": 0.25})
@@ -115,7 +116,7 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         [0.25, nan]
 
     Raises:
-        TypeError: for a figure that does not exist, which would otherwise be ignored in silence.
+        TypeError: for a figure that does not exist, which would otherwise be ignored silently.
     """
     unknown = sorted(figures.keys() - Figures.__annotations__.keys())
     if unknown:
@@ -162,17 +163,17 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
 
 
 def three_racks(per_rack: int = 2, **figures: Unpack[Figures]) -> ClusterView:
-    """Build racks a, b and c of one zone: brokers `a1:8080`, `a2:8080`, `b1:8080`, ... with capacity 100."""
+    """Build racks a, b and c of one zone, with brokers `a1:8080`, `a2:8080`, `b1:8080`, ... of capacity 100."""
     racks = [(rack, number) for rack in "abc" for number in range(1, per_rack + 1)]
     brokers = [broker(f"{rack}{number}:8080", capacity=100.0, zone="z1", rack=rack) for rack, number in racks]
     return cluster(*brokers, **figures)
 
 
 def candidates(view: ClusterView, *broker_ids: str) -> Candidates:
-    """Return the named brokers in the order given, or all registered ones.
+    """Select the named brokers in the order given, or all registered ones.
 
     Raises:
-        KeyError: for a broker the view does not have.
+        KeyError: for a broker that the view does not have.
     """
     if not broker_ids:
         return Candidates(view.brokers, np.flatnonzero(view.registered))
@@ -187,7 +188,7 @@ def request(
     client: str | None = None,
     namespaces: NamespacePolicies | None = None,
 ) -> LookupRequest:
-    """Build a client's lookup; the bundle is the one of its namespace that holds the topic (default: of 4 bundles)."""
+    """Build a client's lookup. The bundle is the topic's in its namespace (by default one of 4 bundles)."""
     name = TopicName.parse(topic)
     boundaries = (namespaces or NamespacePolicies()).boundaries_of(str(name.namespace))
     bundle = f"{name.namespace}/{bundle_of(topic, boundaries)}"
@@ -195,7 +196,7 @@ def request(
 
 
 def engine_request(bundle: str = "public/default/0x00000000_0x40000000") -> LookupRequest:
-    """Build a request the engine makes itself: no topic, domain, client, listener or properties."""
+    """Build a request of the engine itself, without topic, domain, client, listener or properties."""
     return request_of(None, bundle, LookupOptions())
 
 

@@ -1,12 +1,13 @@
-"""The conformance kit: what every part of a policy promises, as checks that run over parts with one decorator.
+"""The conformance kit, which checks the guarantees of every part of a policy with one decorator.
 
     @parametrize_with_policies([SameRack(), SameRack(elsewhere=0.2)])
     def test_conformance(policy, check):
         check(policy)
 
-A check takes a policy and raises `AssertionError`, or the engine's own error, with a sentence that names the part and
-mostly the world it failed in. Checks run in the worlds of `worlds.py`, or in those they are given. Pytest is needed
-here and nowhere else in the framework.
+A check receives a policy and raises `AssertionError`, or the engine's own error, with a sentence that names the part
+and
+mostly the world it failed in. Checks run in the worlds of `worlds.py`, or in given ones. Only this module of the
+framework needs pytest.
 """
 
 from __future__ import annotations
@@ -90,18 +91,17 @@ _SOUND: Mapping[str, Callable[[str, Any, Candidates], Any]] = {
 
 @dataclass(frozen=True)
 class _Anybody:
-    """Selects any candidate: completes a policy around a filter, a scorer or a shedder that is checked alone."""
+    """A selector of any candidate, which completes a policy around a single filter, scorer or shedder under test."""
 
     name: ClassVar[str] = "conformance-anybody"
     reads: ClassVar[frozenset[str]] = frozenset()
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: Any, view: ClusterView) -> list[float]:
-        """Return 1 for every candidate."""
         return [1.0] * len(brokers)
 
 
 def policy_of(part: Any) -> Policy:
-    """Return a policy around a part alone; a policy is returned as it is.
+    """Build a policy around a part alone. A policy is returned as it is.
 
     Raises:
         TypeError: if it is no policy and follows no protocol of a part.
@@ -116,7 +116,7 @@ def policy_of(part: Any) -> Policy:
         return Policy(repr(part), part)
     if isinstance(part, SplitAlgorithm):
         return Policy(repr(part), _Anybody(), splitter=_SplitsEverything(part))
-    # A splitter has everything a shedder has, and an algorithm besides.
+    # A splitter has everything that a shedder has, and also an algorithm.
     if isinstance(part, Splitter):
         return Policy(repr(part), _Anybody(), splitter=part)
     if isinstance(part, Shedder):
@@ -129,7 +129,7 @@ def parametrize_with_policies(policies: Iterable[Any], *, worlds: Sequence[World
 
     Args:
         policies: policies, or parts, which are checked alone.
-        worlds: the clusters and requests of the checks; those of the kit by default.
+        worlds: the clusters and requests of the checks, by default those of the kit.
     """
     return pytest.mark.parametrize(
         ("policy", "check"),
@@ -142,7 +142,7 @@ def parametrize_with_policies(policies: Iterable[Any], *, worlds: Sequence[World
 
 
 def check_admitted_at_the_door(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that the classes are what a hook may register, and that nothing unknown is read."""
+    """Check that a hook may register the classes, and that no unknown field is read."""
     del worlds
     registry_of(classes_of(policy))
     for part in all_parts(policy):
@@ -163,7 +163,7 @@ def check_empty_cluster_is_declined(policy: Policy, worlds: Sequence[World] = WO
 
 
 def check_answers_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check lengths and numbers: booleans of filters, scores in [0, 1], odds finite and at least 0."""
+    """Check lengths and numbers, which are booleans of filters, scores in [0, 1], odds finite and at least 0."""
     for world in worlds_of(policy, worlds):
         for part in policy.parts:
             answer = answer_of(part, world)
@@ -172,7 +172,7 @@ def check_answers_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) ->
 
 
 def check_nobody_is_preferred_without_properties(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that a scorer that goes by properties alone scores all brokers alike if the request has none."""
+    """Check that a scorer that reads only properties scores all brokers alike if the request has none."""
     scorers = [term.scorer for term in policy.scorers if _goes_by_properties(term.scorer)]
     for world in worlds_of(policy, worlds):
         bare = World(world.name, world.view, engine_request())
@@ -195,7 +195,7 @@ def check_only_offered_brokers(policy: Policy, worlds: Sequence[World] = WORLDS)
 
 
 def check_order_does_not_matter(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that odds depend on brokers and not on their order, unless a part says `order_sensitive = True`."""
+    """Check that odds depend on brokers and not on their order, unless a part has `order_sensitive = True`."""
     if any(getattr(part, "order_sensitive", False) for part in policy.parts):
         return
     for world in worlds_of(policy, worlds):
@@ -212,7 +212,7 @@ def check_order_does_not_matter(policy: Policy, worlds: Sequence[World] = WORLDS
 
 
 def check_same_answer_twice(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that equal settings behave equally: the policy again, and a copy of it."""
+    """Check that equal settings give equal behaviour, for the policy again, and for a copy of it."""
     for world in worlds_of(policy, worlds):
         first = ballot_in(policy, world)
 
@@ -231,7 +231,7 @@ def check_deciding_changes_nothing(policy: Policy, worlds: Sequence[World] = WOR
 
 
 def check_reads_are_honest(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that what is not declared in `reads` is neither touched nor makes a difference."""
+    """Check that fields that are not declared in `reads` are neither touched nor make a difference."""
     for world in worlds_of(policy, worlds):
         try:
             policy.ballot(world.request, Instant(policy, world.view))
@@ -247,8 +247,9 @@ def check_reads_are_honest(policy: Policy, worlds: Sequence[World] = WORLDS) -> 
 def check_salt_is_mixed_in(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
     """Check that no filter, scorer or selector separates equal brokers by their names, alike under every salt.
 
-    `order_sensitive = True` exempts a part from this as well: one that takes brokers by their places in a list hashes
-    nothing, and other names would only exchange equal brokers.
+    `order_sensitive = True` exempts a part from this as well. A part that uses the places of brokers in a list does not
+    hash
+    anything, and other names would only exchange equal brokers.
     """
     labelled = [labelled_for(policy, world) for world in worlds]
     requests = probe_requests(
@@ -264,7 +265,7 @@ def check_salt_is_mixed_in(policy: Policy, worlds: Sequence[World] = WORLDS) -> 
 
 
 def check_survives_pickle(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that a policy comes back from pickle equal and behaves as before; Spark's workers get it so."""
+    """Check that a pickled and restored policy is equal and behaves as before, as on Spark's workers."""
     policy.ballot(worlds[0].request, Instant(policy, worlds[0].view))
     revived = pickle.loads(pickle.dumps(policy))
 
@@ -276,7 +277,7 @@ def check_survives_pickle(policy: Policy, worlds: Sequence[World] = WORLDS) -> N
 
 
 def check_repr_rebuilds(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that what a part prints, evaluated, is the part."""
+    """Check that the evaluated `repr` of a part is the part."""
     del worlds
     names = {type(part).__name__: type(part) for part in all_parts(policy)}
     for part in all_parts(policy):
@@ -296,7 +297,7 @@ def check_toml_round_trip(policy: Policy, worlds: Sequence[World] = WORLDS) -> N
 
 
 def check_memory_is_json(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that only assignments change memory, and that what is remembered survives JSON."""
+    """Check that only assignments change memory, and that its content survives JSON."""
     for world in worlds:
         labelled = labelled_for(policy, world)
         manager = manager_in(policy, labelled)
@@ -352,12 +353,12 @@ def check_limits_are_wide(policy: Policy, worlds: Sequence[World] = WORLDS) -> N
                 assert not beyond, f"{part!r} admits {beyond[0]}, which its may_admit rules out: {world.name}"
 
 
-# Parts that propose in cycles: shedders, splitters and split algorithms
+# Parts that propose in cycles, which are shedders, splitters and split algorithms
 
 
 @dataclass(frozen=True)
 class _SplitsEverything:
-    """A splitter around a split algorithm that is checked alone: it splits every bundle the algorithm cuts."""
+    """A splitter around a split algorithm that is checked alone. It splits every bundle that the algorithm cuts."""
 
     name: ClassVar[str] = "conformance-everything"
     reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
@@ -390,7 +391,7 @@ def check_splitting_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) ->
 
 
 def check_splits_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that whatever a splitter proposes can be done: owned bundles, each once, cut strictly inside, ascending."""
+    """Check that the proposals of a splitter are possible, with owned bundles, each once, cut inside, ascending."""
     for world in worlds if policy.splitter is not None else ():
         for report in _split_reports(policy, world):
             assert not report.rejected, (

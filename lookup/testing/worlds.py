@@ -1,7 +1,7 @@
-"""The worlds in which the conformance kit asks a policy: small clusters, each with a request, chosen for their edges.
+"""The worlds in which the conformance kit calls a policy, small clusters, each with a request, of edge cases.
 
-Nothing is checked here. A world can be rewritten: with labels for the properties a policy reads, or with one thing
-changed that a policy does not declare to read.
+Nothing is checked here. A world can be rewritten with labels for the properties that a policy reads, or with one change
+in a field that a policy does not declare in `reads`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["WORLDS", "World", "changed_elsewhere", "labelled_for"]
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """One decision to take: a request in a cluster."""
+    """One decision, which is a request in a cluster."""
 
     name: str
     view: ClusterView
@@ -57,7 +57,7 @@ _BUSY: Figures = {
             "public/other/0x80000000_0xffffffff": {"a": 50.0},
         }
     },
-    # Bundles beyond every limit of Pulsar's, one that just is not, and one whose namespace cannot be counted.
+    # Bundles beyond every limit of Pulsar's, a bundle just within, and one whose namespace cannot be counted.
     "traffic": Traffic(
         stats={
             "public/default/0x00000000_0x40000000": NamespaceBundleStats(topics=1001, msg_rate_in=10.0),
@@ -122,7 +122,7 @@ WORLDS: tuple[World, ...] = (
 
 
 def labelled_for(policy: Policy, world: World) -> World:
-    """Return the world with labels on brokers and request for every property the policy reads and the world lacks."""
+    """Add labels to brokers and request for every property that the policy reads and the world lacks."""
     keys = [name.partition(".")[2] for name in policy.request_reads if name.startswith("properties.")]
     roster = Roster([_label_broker(plain, keys, number) for number, plain in enumerate(world.view.brokers)])
     lookup = world.request

@@ -15,18 +15,19 @@ __all__ = ["is_mirrored", "make_anew", "mirror"]
 
 
 def is_mirrored(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> bool:
-    """Return whether a namespace has the topics that the cluster has, so that no write need be waited for.
+    """Check whether a namespace already has the topics of the cluster, so that no write is needed.
 
     Args:
-        topics: of the cluster, sorted, each once; None: it has no such namespace.
+        topics: of the cluster, sorted, each once, None if it does not have such a namespace.
     """
     catalog.refresh()
     return _list_known(catalog, namespace) == topics
 
 
 def mirror(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> None:
-    """Write the difference in one transaction; topics that stay keep their labels and properties."""
-    # Compared in the transaction, before which something else may have been written; questions do not wait for it.
+    """Write the difference in one transaction. Topics that stay keep their labels and properties."""
+    # They are compared in the transaction, before which other changes may have been written. Queries do not wait for
+    # it.
     with catalog.together():
         before = _list_known(catalog, namespace)
         if topics is None:
@@ -35,7 +36,7 @@ def mirror(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> 
             return
         removed, added = differences(before or (), topics)
         catalog.create_namespace(namespace)
-        # Removed first: a topic that was deleted and made again with partitions is another one.
+        # Topics are removed first, since a topic that was deleted and created again with partitions is another topic.
         for topic in removed:
             catalog.mirror(topic, None)
         for entry in _entries(catalog, topics, added):
@@ -43,7 +44,7 @@ def mirror(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> 
 
 
 def make_anew(catalog: Catalog, topics: Sequence[str]) -> None:
-    """Let topics go and come in one transaction: what hung on the old ones is gone."""
+    """Delete topics and create them again in one transaction, without their old labels and properties."""
     with catalog.together():
         for topic in topics:
             catalog.mirror(topic, None)
@@ -58,7 +59,7 @@ def _list_known(catalog: Catalog, namespace: str) -> tuple[str, ...] | None:
 
 
 def _entries(catalog: Catalog, topics: Sequence[str], added: Sequence[str]) -> Iterator[TopicEntry]:
-    """Yield the entries of new topics: a new partition has the labels and properties of those that stay."""
+    """Yield the entries of new topics. A new partition has the labels and properties of the partitions that stay."""
     staying: dict[str, TopicEntry | None] = {}
     for topic in added:
         whole = without_partition(topic)
@@ -66,7 +67,7 @@ def _entries(catalog: Catalog, topics: Sequence[str], added: Sequence[str]) -> I
             entries = map(catalog.entry, partitions_among(topics, whole))
             staying[whole] = next((entry for entry in entries if entry is not None), None)
         like = staying[whole]
-        # Beside a topic of that name it is no partition.
+        # It is no partition beside a topic of that name.
         if like is None or (whole != topic and is_among(whole, topics)):
             yield TopicEntry(topic, {}, {})
         else:

@@ -1,13 +1,13 @@
-"""Watch the topics of a query (PIP-145): what is watched, the messages about it, and the changes that events make.
+"""Watch the topics of a query (PIP-145), with the watched topics, messages, and the changes that events make.
 
-| message    | when                                                             | what a client does           |
+| message    | when                                                             | action of the client         |
 | ---------- | ---------------------------------------------------------------- | ---------------------------- |
-| `Snapshot` | at the beginning, and if the changes since a mark are not known  | takes it for its list        |
+| `Snapshot` | at the beginning, and if the changes since a mark are not known  | uses it as its list          |
 | `Update`   | something changed since the message before                       | removes first, and adds then |
 | `Trouble`  | the topics cannot be listed now, or the server cannot be reached | keeps its list               |
 
-Each message but the last has a mark, with which a watch goes on where another one ended. A `WatchedTopics` makes the
-messages of one watch; Pulsar's own listing follows events by themselves, any other lister is asked again.
+Each message but the last has a mark, with which a watch continues where another one ended. A `WatchedTopics` builds the
+messages of one watch. Pulsar's own listing follows events by themselves, while any other lister is called again.
 
 Source: PIP-145, first draft of PIP-451, `docs/pulsar/protocol.md`.
 """
@@ -31,7 +31,7 @@ __all__ = [
     "message_text",
 ]  # fmt: skip
 
-#: Made once: an encoder takes longer to make than to write a change.
+#: The encoder is made once, since making it takes longer than writing a change.
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 #: Events that change which topics there are, or which of them a selector selects.
 _MEMBERSHIP: frozenset[EventKind] = frozenset({"created", "deleted", "labels"})
@@ -44,7 +44,7 @@ class Snapshot:
     mark: str
     #: sorted, each once
     topics: Sequence[str]
-    #: the namespace does not exist; its topics come when it is made
+    #: the namespace does not exist, and its topics come when it is created
     is_absent: bool = False
     #: whether the properties of the watch change anything
     reads_properties: bool = True
@@ -52,9 +52,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The changes since the last message; a client removes first and adds then.
+    """The changes since the last message. A client removes first and then adds.
 
-    A topic in both lists was deleted and created again: its old subscriptions are gone.
+    A topic in both lists was deleted and created again, and its old subscriptions are gone.
     """
 
     mark: str
@@ -78,7 +78,7 @@ def message_text(message: Message) -> str:
         case Snapshot(mark, topics, is_absent, reads_properties):
             names = topics.json if isinstance(topics, TopicList) else TopicList(topics).json
             flags = {"is_absent": is_absent, "reads_properties": reads_properties}
-            # The names last: they are written once for each list, however many are sent it.
+            # The names come last, since they are written once for each list, for all watches that receive it.
             return f'id: {mark}\nevent: snapshot\ndata: {json.dumps(flags)[:-1]}, "topics": {names}}}\n\n'
         case Update(mark, removed, added):
             changes = _ENCODER.encode({"removed": removed, "added": added})
@@ -107,10 +107,11 @@ def _mark(revision: int, *content: str) -> str:
 
 
 class WatchedTopics:
-    """The topics of one watch over a catalog; any number of threads may use it.
+    """The topics of one watch over a catalog, which any number of threads may use.
 
     Args:
-        is_driven: whether the lister decides what an event changes; else it lists as Pulsar does, and events say it.
+        is_driven: whether the lister decides which changes an event makes. Otherwise the listing is Pulsar's, and
+            events are enough.
     """
 
     __slots__ = ("_belongs", "_catalog", "_lister", "_salt", "is_driven", "query")
@@ -123,17 +124,17 @@ class WatchedTopics:
         self._salt = f"{catalog.identity} {'driven' if is_driven else 'listed'}"
 
     def mark_of(self, event: TopicEvent | None) -> str:
-        """Return the mark of the revision of an event, None: before the first; recognised for lists of its form."""
+        """Build the mark of the revision of an event, None for before the first. It is recognised for equal lists."""
         return _mark(0, self._salt) if event is None else _mark(event.revision, self._salt, event.kind, event.topic)
 
     def take_snapshot(self, *, is_first: bool = True) -> Snapshot:
-        """Return the whole list.
+        """List all topics.
 
         Args:
-            is_first: whether the namespace must be there.
+            is_first: whether the namespace must exist.
 
         Raises:
-            PulsarLookupError: as the lister refuses.
+            PulsarLookupError: as raised by the lister.
         """
         topics, is_absent = TopicList(), False
         with self._catalog.reading():
@@ -153,9 +154,9 @@ class WatchedTopics:
             )
 
     def since(self, mark: str) -> Update | None:
-        """Return the changes since the message with a mark, None if they are not known any more, or more than may wait.
+        """List the changes since the message with a mark, None if they are no longer known, or too many.
 
-        A lister does not say what it showed then.
+        For a lister the list at that time is not known.
         """
         number = mark.partition("-")[0]
         if self.is_driven or len(number) > 18 or not (number.isascii() and number.isdigit()):
@@ -174,8 +175,9 @@ class WatchedTopics:
         return self.changes(events[1:] if since else events, self.mark_of(events[-1]) if events else mark)
 
     def concerns(self, events: Iterable[TopicEvent]) -> bool:
-        """Return whether a lister may have another list after some events."""
-        # A selector is applied beside any lister, and a deletion is noted, since a topic created again is another one.
+        """Check whether a lister may have another list after some events."""
+        # A selector is applied with any lister, and a deletion is noted, since a topic that is created again is another
+        # one.
         kinds = _MEMBERSHIP | {"namespace-deleted"} | self._lister.interests
         return any(
             event.kind in kinds and (namespace_of(event.topic) or event.topic) == self.query.namespace
@@ -183,7 +185,7 @@ class WatchedTopics:
         )
 
     def changes(self, events: Iterable[TopicEvent], mark: str) -> Update:
-        """Return the changes that events make in the order of their revisions, none twice; perhaps none at all."""
+        """List the changes that events make, in the order of their revisions, none twice. There may be none."""
         #: topic -> whether it was in the list before, and is now
         was: dict[str, bool] = {}
         is_in: dict[str, bool] = {}
@@ -205,10 +207,10 @@ class WatchedTopics:
 
 
 def changes_between(before: Snapshot, after: Snapshot, destroyed: Collection[str]) -> Update:
-    """Return the changes from one list to a later one.
+    """List the changes from one list to a later one.
 
     Args:
-        destroyed: topics that were deleted meanwhile; created again, they are other topics.
+        destroyed: topics that were deleted meanwhile. If they were created again, they are other topics.
     """
     old, new = {*before.topics}, {*after.topics}
     again = {topic for topic in destroyed if topic in old and topic in new}
@@ -216,7 +218,7 @@ def changes_between(before: Snapshot, after: Snapshot, destroyed: Collection[str
 
 
 class WatchedList:
-    """The list of a watch at its client, kept by the messages of the server.
+    """The list of a watch at its client, updated by the messages of the server.
 
     Raises:
         PatternError: if the pattern cannot be used.
@@ -226,13 +228,13 @@ class WatchedList:
 
     def __init__(self, query: TopicQuery) -> None:
         self.topics: frozenset[str] = frozenset()
-        #: as a server is trusted to answer it: its engine may read a pattern in another way
+        #: the server's answer is accepted, since its engine may interpret a pattern in another way
         self._trusted = replace(query, pattern=None)
         # Compiled for its errors alone, before anything is asked.
         query.matcher()
 
     def take(self, message: Message) -> tuple[frozenset[str], frozenset[str]]:
-        """Take in a message; return what left the list, and what came: in both is another topic of the same name."""
+        """Apply a message, and return the removed and the added topics. A recreated topic is in both."""
         before, again = self.topics, frozenset[str]()
         match message:
             case Snapshot(topics=topics, is_absent=False):
@@ -240,8 +242,8 @@ class WatchedList:
             case Update(removed=removed, added=names):
                 added = self._among(names)
                 self.topics, again = (before - frozenset(removed)) | added, added.intersection(removed)
-            # In trouble, and if a server that was made anew does not know the namespace yet, the list stays: clients
-            # that lose a topic from it give a subscription up, with everything that was not read.
+            # In trouble, and if a new server does not know the namespace yet, the list stays. Clients that lose a topic
+            # from it give up a subscription, with all its unread messages.
         return before - self.topics | again & before, self.topics - before | again
 
     def _among(self, topics: Sequence[str]) -> frozenset[str]:

@@ -1,6 +1,6 @@
-"""The log generator: settings, world, timeline, traffic, owners, load reports, and `generate`, which writes the tables.
+"""The log generator, which uses numpy and pyarrow, not Spark.
 
-All of it is numpy and pyarrow, no Spark.
+Its modules are settings, world, traffic, owners, load reports, and `generate`, which writes the tables.
 """
 
 __all__: list[str] = []

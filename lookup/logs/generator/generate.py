@@ -1,7 +1,7 @@
-"""Write synthetic but realistic logs: the same content from the same seed, without Spark.
+"""Write synthetic but realistic logs without Spark. The same seed gives the same content.
 
 All canonical tables are written, LOOKUPS in files of at most a million rows of one cluster and day, the others in one
-file each. A cluster's log is drawn, answered and laid out piece by piece. A policy places bundles and moves them.
+file each. A cluster's log is drawn, answered and written piece by piece. A policy places bundles and moves them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ __all__ = ["ClusterLog", "GenerateReport", "GenerateSettings", "generate"]
 _VERSIONS = {"4.0": "4.0.8", "4.2": "4.2.4", "5.0": "5.0.1"}
 _TABLES = ("lookups", "brokers", "loads", "bundles", "ownership")
 
-#: Columns of LOOKUPS as arrays of one length: codes for dictionary columns (-1 is null), values for the others.
+#: Columns of LOOKUPS as arrays of one length, with codes for dictionary columns (-1 is null), and values for the
+#: others.
 _Columns = Mapping[str, NDArray[np.generic]]
 
 #: Shares of the lookups, in 65,536ths.
@@ -58,12 +59,12 @@ _READ_ONLY = 655
 _FAILING = 65
 _REDIRECTED = 330
 _EXTERNAL = 2_000
-#: Latency of a lookup whose broker stands in the client's rack, and of the others, ms.
+#: Latency of a lookup whose broker is in the client's rack, and of the others, ms.
 _NEAR_MS, _FAR_MS = 1.5, 4.0
 _CONNECT, _REDIRECT, _FAILED = (RESULTS.index(name) for name in ("connect", "redirect", "failed"))
 #: Bundles are reported with each of so many reports of brokers, and after a split.
 _BUNDLE_REPORTS = 5
-#: What is drawn for each row: a column of 16 bits, shape (n,), for each of these.
+#: Names of the random columns, each of 16 bits, shape (n,).
 _DRAWS = ("read_only", "failing", "redirect", "asked", "weight", "latency", "listener")
 
 
@@ -83,19 +84,19 @@ class GenerateReport:
 def generate(
     settings: GenerateSettings, output: Path | str, *, force: bool = False, manifest: Callable[[], bytes] | None = None
 ) -> GenerateReport:
-    """Write a synthetic log: the canonical tables, each a directory of Parquet files under `output`.
+    """Write the canonical tables of a synthetic log, each a directory of Parquet files under `output`.
 
     The same settings give the same rows. Tables appear in `output` when all of them are complete, or not at all.
 
     Args:
         manifest: returns the content of `manifest.json`, which appears with the tables.
-        force: replace these tables if `output` already has them; anything else there stays.
+        force: replace these tables if `output` already has them. All other files there stay.
 
     Raises:
         InputError: if `output` is a file, or not empty without `force`.
     """
     names = cluster_names(settings.clusters)
-    # Clusters divide the lookups like 1, 1/1.25, 1/1.5, ...; none is empty, and the first takes the rounding.
+    # Clusters divide the lookups like 1, 1/1.25, 1/1.5, ... None is empty, and the first gets the rounding.
     weights = 1.0 / (1.0 + 0.25 * np.arange(settings.clusters))
     shares = np.maximum(1, np.floor(weights / weights.sum() * settings.lookups)).astype(int)
     shares[0] += settings.lookups - shares.sum()
@@ -106,11 +107,12 @@ def generate(
         ]
         numbers = count()
         for name, log in zip(names, logs, strict=True):
-            # One cluster after the other: load and ownership rows are complete once its pieces are drawn.
+            # Clusters are written one after the other. Load and ownership rows are complete once a cluster's pieces are
+            # drawn.
             _write_lookups(log, name, f"{target.path}/lookups", numbers)
         rows = {"lookups": settings.lookups}
         for name in _TABLES[1:]:
-            # Small tables: one file of rows in order of time.
+            # Small tables have one file of rows in order of time.
             ordered = sorted((row for log in logs for row in log.rows(name)), key=itemgetter("ts", "cluster"))
             table = pa.Table.from_pylist(ordered, schema=CANONICAL[name])
             write_parquet(table, f"{target.path}/{name}/part-00000.parquet")
@@ -146,10 +148,10 @@ def _files(pieces: Iterable[_Columns]) -> Iterator[tuple[str, list[_Columns]]]:
 
 
 def _write_pieces(path: str, pieces: Sequence[_Columns], dictionaries: Mapping[str, pa.Array]) -> None:
-    """Write a file of LOOKUPS; `dictionaries` has the values behind the codes, by column."""
+    """Write a file of LOOKUPS. `dictionaries` has the values of the codes by column."""
     arrays = []
     for field in CANONICAL["lookups"]:
-        # Codes of the one cluster: the column is not among those that are drawn.
+        # Codes of the only cluster, since the column is not drawn.
         if field.name == "cluster":
             values = np.zeros(sum(len(piece["ts"]) for piece in pieces), dtype=np.int8)
         else:
@@ -168,14 +170,14 @@ class ClusterLog:
     """One cluster of a synthetic log.
 
     Args:
-        number: of the cluster among all; it decides addresses and luck.
+        number: number of the cluster among all, which determines addresses and random draws.
         lookups: rows of this cluster.
     """
 
     def __init__(self, settings: GenerateSettings, name: str, number: int, lookups: int) -> None:
         self._settings = settings
         self._name = name
-        # One stream of luck in a fixed order: moving a draw below changes every log.
+        # All draws are from one random stream in a fixed order, so moving a draw below changes every log.
         self._dice = np.random.default_rng([settings.seed, number])
         policy, software = _read_policy(settings.policy)
         world = make_world(settings, name, number, software, self._dice)
@@ -216,7 +218,7 @@ class ClusterLog:
         return self._traffic.reconnects
 
     def rows(self, table: str) -> Iterator[dict[str, object]]:
-        """Yield this cluster's rows of a table other than `lookups`; complete once all pieces were drawn."""
+        """Yield this cluster's rows of a table other than `lookups`. They are complete once all pieces were drawn."""
         rows: Iterable[dict[str, object]] = self._owners.rows
         if table == "brokers":
             rows = broker_rows(self._events, self._sites)
@@ -243,10 +245,12 @@ class ClusterLog:
             yield self._columns(draw)
 
     def _place_first(self) -> None:
-        """Have a bundle placed for each broker but two before the log begins, of those with the least traffic.
+        """Place a bundle on each broker but two before the log begins. These bundles have the least traffic.
 
-        Brokers without load tie, and dice decide between them. If all were without, a replay, whose dice are others,
-        would place all bundles alike but under other brokers' names. If none were, all its replicates would be alike.
+        Brokers without load tie, and a random draw decides between them. If all were without load, a replay, which has
+        other
+        draws, would place all bundles alike but under other brokers' names. If none were, all its replicates would be
+        alike.
         """
         owners = self._owners
         usual = self._bundle_traffic.usual(owners.bundle, len(owners.names))
@@ -292,14 +296,14 @@ class ClusterLog:
         assigning = ~(hop | drawn["read_only"].astype(bool, copy=False))
         owner, propensity = self._owners.answer(draw, assigning=assigning)
         broker = np.where(failing, -1, owner).astype(np.int32)
-        # Clients ask any registered broker, and after a hop the one that they were pointed to.
+        # Clients send a lookup to any registered broker, and after a hop to the broker of the redirect.
         registered = np.flatnonzero(self._owners.registered).astype(np.int32)
         asked = np.full(len(draw), -1, dtype=np.int32)
         if len(registered):
             pointed_to = np.where(drawn["authoritative"], broker, -1)
             anyone = registered[(dice["asked"].astype(np.int64) * len(registered)) >> 16]
             asked = np.where(pointed_to >= 0, pointed_to, anyone)
-        # Another rack is farther: its latencies are the second half of the table.
+        # Another rack is farther, so its latencies are the second half of the table.
         is_far = self._clients.rack[draw.client] != self._site_rack[np.maximum(broker, 0)]
         quantile = (dice["latency"] >> (16 - TABLE_BITS)).astype(np.int32) + (is_far.astype(np.int32) << TABLE_BITS)
         return {
@@ -312,9 +316,9 @@ class ClusterLog:
 
 
 def _follow(draw: Draw, hop: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Make the row after each hop the same client's second attempt; return the mask of those rows.
+    """Make the row after each hop the same client's second attempt, and return the mask of these rows.
 
-    A hop right after another, and one in the last row, is taken back.
+    A hop right after another hop, and a hop in the last row, is removed.
     """
     hop[1:] &= ~hop[:-1]
     hop[-1:] = False
@@ -328,7 +332,7 @@ def _follow(draw: Draw, hop: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 @lru_cache
 def _read_policy(name: str) -> tuple[Policy, Software]:
-    """Read a policy that ships, by its name, or a TOML file with one policy.
+    """Read a shipped policy by its name, or a TOML file with one policy.
 
     Raises:
         SettingsError: if there is none, or it is wrong.

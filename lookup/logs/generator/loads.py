@@ -1,6 +1,7 @@
-"""Give the bundles of a synthetic cluster traffic, and report it: as a policy sees it, as BUNDLES and as LOADS.
+"""Give the bundles of a synthetic cluster traffic, and report it to the policy, in BUNDLES and in LOADS.
 
-A policy sees what a replay shows of BUNDLES: bundles as last reported, brokers with the bundles that they own now.
+A policy sees the same load as in a replay of BUNDLES, which is bundles as last reported, and brokers with the bundles
+that they own now.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _BYTES = 4_096
 _FAN_OUT = 2
 #: How far the traffic of a bundle strays (deviation of the logarithm), and how much of that is left at the next report.
 _STRAY, _MEMORY = 0.3, 0.8
-#: How a broker's usage remembers (Pulsar: loadBalancerHistoryResourcePercentage).
+#: Weight of the previous usage in a broker's usage (Pulsar: loadBalancerHistoryResourcePercentage).
 _HISTORY = 0.9
 _CORES = 8
 _HEAP_MIB = 4_096.0
@@ -41,10 +42,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BundleFigures:
-    """What bundles carry from one report to the next; arrays of shape (n_bundles,)."""
+    """The traffic of bundles from one report to the next, in arrays of shape (n_bundles,)."""
 
     names: Sequence[str]
-    #: messages per second that come in, whole 256ths: what BUNDLES has is exactly what the policy sees
+    #: incoming messages per second in whole 256ths, so that BUNDLES has exactly the values that the policy sees
     messages: Floats
     #: 0 for a bundle that was split
     topics: Ints
@@ -56,10 +57,10 @@ class BundleFigures:
         return {self.names[number]: float(self.messages[number]) * (1 + _FAN_OUT) for number in some}
 
     def load(self, owner: Ints, registered: NDArray[np.bool_]) -> Load:
-        """Return the load that a policy sees.
+        """Build the load that a policy sees.
 
         Args:
-            owner: number of each bundle's owner, -1 for none; not written to afterwards.
+            owner: number of each bundle's owner, -1 for none. It is not changed afterwards.
         """
         count = len(registered)
 
@@ -96,7 +97,7 @@ class BundleFigures:
 
 
 class BundleTraffic:
-    """Draws what bundles carry: by the popularity of their topics, the day's wave, and chance that lasts a while."""
+    """A generator of bundle traffic, from the popularity of topics, the day's wave, and correlated noise."""
 
     def __init__(self, settings: GenerateSettings, number: int, topics: Topics) -> None:
         self._dice = np.random.default_rng([settings.seed, number, 1])
@@ -108,7 +109,7 @@ class BundleTraffic:
         self._stray = np.empty(0)
 
     def usual(self, bundle: Ints, count: int) -> Floats:
-        """Return what each of so many bundles carries in the mean, messages per second that come in.
+        """Compute the mean traffic of each bundle, in incoming messages per second.
 
         Args:
             bundle: number of each topic's bundle, shape (n_topics,).
@@ -127,7 +128,7 @@ class BundleTraffic:
 
 
 class LoadsWriter:
-    """Writes LOADS, without the cluster: what registered brokers carry, with the averages that Pulsar keeps."""
+    """A writer of LOADS without the cluster, with the traffic of registered brokers and Pulsar's averages."""
 
     def __init__(self, brokers: Sequence[str]) -> None:
         self._brokers = brokers
@@ -138,16 +139,17 @@ class LoadsWriter:
         """Yield the rows of an instant.
 
         Args:
-            bundles: how many each broker owns, shape (n_brokers,).
+            bundles: number of bundles that each broker owns, shape (n_brokers,).
         """
         usage = np.minimum(1.0, load.usage)
-        # NaN in what is new means that the broker is away: it forgets its averages, as a restarted process does.
+        # NaN in a new value means that the broker is away. It loses its averages, as a restarted process does.
         self._usage = _move_average(self._usage, usage)
         self._throughput = _move_average(self._throughput, load.throughput)
         for number in np.flatnonzero(~np.isnan(usage)).tolist():
             used, bytes_in = float(usage[number]), float(load.throughput[number]) / (1 + _FAN_OUT)
             kbit_in = bytes_in * 8 / 1000
-            # Names, order and units as `BrokerLoadData` is printed: cpu in percent of a core, bandwidth in kbit/s.
+            # Names, order and units are those of a printed `BrokerLoadData`, with cpu in percent of a core and
+            # bandwidth in kbit/s.
             report = {
                 "cpu": _resource(used * _CORES * 100, _CORES * 100),
                 "memory": _resource((0.3 + 0.4 * used) * _HEAP_MIB, _HEAP_MIB),

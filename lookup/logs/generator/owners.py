@@ -1,4 +1,4 @@
-"""Follow the owners of a synthetic cluster's bundles: a load manager places and moves them, arrays answer the hits."""
+"""Track the owners of a synthetic cluster's bundles, which a load manager places and moves. Arrays answer hits."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from lookup.model.request import LookupOptions
 
 __all__ = ["SyntheticOwners"]
 
-#: An owner is written down this long after the lookup that asked for it, µs: the state channel takes a moment.
+#: An owner is recorded this long after the lookup that caused the choice, µs, since the state channel needs some time.
 _CHANNEL_US = 1_500
 _NONE = BundleRange(0, 0xFFFFFFFF)
 
 
 class SyntheticOwners:
-    """The owners of one cluster's bundles; it follows the events and answers the lookups in order of time."""
+    """The owners of one cluster's bundles, which handle events and answer lookups in order of time."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class SyntheticOwners:
         count = settings.bundles_per_namespace
         bounds = equal_boundaries(count)
         ranges = [BundleRange(low, high) for low, high in pairwise(bounds)]
-        # Heartbeat topics are bundles of their own behind the ordinary ones; their owner is the broker in their name.
+        # Heartbeat topics are bundles of their own after the ordinary ones. Their owner is the broker in their name.
         self.names = [f"{name}/{ends}" for name in topics.namespaces for ends in ranges]
         self._pinned = np.arange(len(brokers)) + len(self.names)
         self.names += [f"pulsar/{broker.id}/{_NONE}" for broker in brokers]
@@ -73,10 +73,10 @@ class SyntheticOwners:
         return self._manager.ownership.bundles()
 
     def take(self, ts: int, events: Sequence[Event], weight: NDArray[np.float64] | None) -> NDArray[np.bool_]:
-        """Begin a tick with events, in the order of a replay; return the topics that lost their broker.
+        """Begin a tick with events, in the order of a replay, and return the topics that lost their broker.
 
         Args:
-            weight: what each bundle carries, by which the hottest is split; None if nothing is known.
+            weight: traffic of each bundle, which determines the hottest bundle to split, None if it is unknown.
         """
         before = self.owner.copy()
         self._manager.begin_tick(ts)
@@ -101,13 +101,13 @@ class SyntheticOwners:
         return self._lost(before)
 
     def place(self, bundles: Sequence[int]) -> None:
-        """Have the policy place some bundles that nobody has looked up yet."""
+        """Let the policy place some bundles that no client has looked up yet."""
         for number in bundles:
             self._manager.assign(None, self.names[number])
         self._follow()
 
     def shed(self, load: Load) -> NDArray[np.bool_]:
-        """Show the policy a load and let it unload; return the topics that lost their broker."""
+        """Show the policy a load, let it unload bundles, and return the topics that lost their broker."""
         before = self.owner.copy()
         self._manager.set_load(load)
         self._manager.shed()
@@ -115,18 +115,18 @@ class SyntheticOwners:
         return self._lost(before)
 
     def answer(self, draw: Draw, *, assigning: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Answer lookups in order of time; `assigning` says which may give an unowned bundle an owner.
+        """Answer lookups in order of time. Only those in `assigning` may give an unowned bundle an owner.
 
         Returns:
-            The number of each owner, -1 if the bundle had none, and the probability with which the policy chose it, NaN
-            if no odds made it the owner; both of shape (n,).
+            The number of each owner, -1 if the bundle had none, and the probability with which the policy chose it,
+            NaN if the owner was not a random choice, both of shape (n,).
         """
-        # Most lookups are hits, which arrays answer at once; only bundles without owner are gone through.
+        # Most lookups are hits, which arrays answer at once. The loop covers only bundles without owner.
         bundle = self.bundle[draw.topic]
         broker = self.owner[bundle]
         waiting = np.flatnonzero(broker < 0)
         if len(waiting) and self.registered.any():
-            #: the row that gave each bundle its owner; those before it stay unanswered
+            #: the row that gave each bundle its owner, before which rows stay unanswered
             since = np.zeros(len(self.names), np.int64)
             for row in waiting[assigning[waiting] & ~np.isin(bundle[waiting], self._pinned)].tolist():
                 number = int(bundle[row])
@@ -158,7 +158,7 @@ class SyntheticOwners:
                 self._note(change.ts_us + _CHANNEL_US, change.bundle, "owned", change.broker, by="policy")
                 continue
             self.owner[number] = -1
-            # The registry says who lost a broker's bundles.
+            # The bundles that a broker lost follow from the registry.
             if change.cause != "forced":
                 by = "admin" if change.cause == "admin" else "policy"
                 self._note(change.ts_us, change.bundle, "unloaded", change.source, by=by)
@@ -173,7 +173,7 @@ class SyntheticOwners:
         return np.setdiff1d(np.flatnonzero(self.owner >= 0), self._pinned)
 
     def _split(self, ts: int, weight: NDArray[np.float64] | None) -> None:
-        """Split the hottest bundle with two topics in the middle; both halves stay, so no topic loses its broker."""
+        """Split the hottest bundle with two topics in the middle. Both halves stay, so no topic loses its broker."""
         topics = np.bincount(self.bundle, minlength=len(self.names))
         heat = topics if weight is None else np.append(weight, np.zeros(len(self.names) - len(weight)))
         parent = int(np.argmax(np.where(topics > 1, heat, -1)))
@@ -196,7 +196,7 @@ class SyntheticOwners:
         self._number.update({child: number + half for half, child in enumerate(children)})
         self.owner = np.append(self.owner, [owner] * 2)
         self._propensity = np.append(self._propensity, [self._propensity[parent]] * 2)
-        # The parent is no more: nothing may count or choose it.
+        # The parent no longer exists, so it must not be counted or chosen.
         self.owner[parent] = -1
 
     def _note(

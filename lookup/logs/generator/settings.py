@@ -15,7 +15,7 @@ __all__ = ["GenerateSettings"]
 
 #: Brokers started a day before the log, and no timestamp is below zero.
 _FIRST_START = moment_at(86_400 * US_PER_S)
-#: Last moment at which a log may end: later ones have no date.
+#: Last moment at which a log may end, since later ones do not have a date.
 _LAST_END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
@@ -25,12 +25,12 @@ def _figure(default: float, least: float, most: float) -> Any:
 
 @dataclass(frozen=True)
 class GenerateSettings:
-    """Size, shape and seed of a synthetic log; counts of brokers, clients and events are per cluster.
+    """Size, shape and seed of a synthetic log. Counts of brokers, clients and events are per cluster.
 
     Upper ends of figures keep client addresses (10.x.y.z by cluster and rack) distinct and column codes within 32 bits.
 
     Raises:
-        SettingsError: naming every figure out of range and every combination that cannot be.
+        SettingsError: with every figure out of range and every impossible combination.
     """
 
     #: rows of LOOKUPS over all clusters, hops and reconnects included
@@ -38,7 +38,7 @@ class GenerateSettings:
     clusters: int = _figure(2, 1, 40)
     #: length of the log
     hours: float = _figure(6.0, 0.02, 24.0 * 366)
-    #: start of the log; without zone it is UTC
+    #: start of the log, in UTC if it does not have a zone
     start: datetime = datetime(2026, 1, 5, tzinfo=UTC)
     #: partitions count as topics
     topics: int = _figure(2_000, 1, 1_000_000)
@@ -51,7 +51,7 @@ class GenerateSettings:
     clients: int = _figure(900, 1, 50_000)
     #: distinct client property sets, the empty one among them
     property_sets: int = _figure(12, 1, 200)
-    #: brokers that vanish; all but the last come back
+    #: brokers that vanish, of which all but the last come back
     losses: int = _figure(2, 0, 1_000)
     #: brokers that register late
     joins: int = _figure(1, 0, 1_000)
@@ -62,13 +62,13 @@ class GenerateSettings:
     #: bundles unloaded by an administrator
     unloads: int = _figure(2, 0, 10_000)
     splits: int = _figure(2, 0, 10_000)
-    #: exponent of the popularity of topics, 0 is uniform; partitions divide what their topic draws
+    #: exponent of the popularity of topics, 0 is uniform. Partitions divide the lookups of their topic
     zipf: float = _figure(0.7, 0.0, 3.0)
-    #: share of a topic's lookups that come from the rack its team lives in, on top of those that come by chance
+    #: share of a topic's lookups that come from the rack of its team, in addition to lookups from there by chance
     rack_affinity: float = _figure(0.6, 0.0, 1.0)
-    #: seconds between load reports; 0 writes none, and the policy sees no load
+    #: seconds between load reports, 0 writes none, and the policy sees no load
     load_report_s: int = _figure(60, 0, 86_400)
-    #: what places and moves bundles: a policy that ships or a TOML file with one
+    #: the policy that places and moves bundles, either shipped or a TOML file with one policy
     policy: str = "stock-modular-4.2"
     seed: int = _figure(1, 0, 2**63 - 1)
 
@@ -100,7 +100,7 @@ class GenerateSettings:
 
     @property
     def end_us(self) -> int:
-        """The end of the log, µs since the Unix epoch; the last lookup comes before it."""
+        """The end of the log, µs since the Unix epoch. The last lookup comes before it."""
         return self.start_us + round(self.hours * 3_600_000_000)
 
     def _contradictions(self) -> Iterator[Sentence]:

@@ -1,7 +1,7 @@
-"""Lay events over the time of one cluster, cut it in pieces, and draw lookups: when, of what, by whom.
+"""Schedule events over the time of one cluster, cut it in pieces, and draw the time, topic and client of lookups.
 
-A piece is a stretch in which no broker comes or goes and nothing is unloaded or split on purpose; load reports are due
-only at the beginning of a piece. The answers to lookups are those of `owners.py`.
+A piece is a stretch in which no broker comes or goes and no bundle is unloaded or split on purpose. Load reports are
+due only at the beginning of a piece. The answers to lookups come from `owners.py`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ __all__ = [
 #: Clients of a bundle that lost its owner come back after a delay of this mean, seconds, and within `RECONNECT_S`.
 _RECONNECT_MEAN_S = 3.0
 RECONNECT_S = 30
-#: Sessions opened in the last seconds before a loss are the ones that come back.
+#: Sessions opened in the last seconds before a loss reconnect.
 _SESSION_S = 300
-#: Weights and latencies are drawn from tables of 2**12 quantiles: few distinct values compress and still look smooth.
+#: Weights and latencies are drawn from tables of 2**12 quantiles, since few distinct values compress and still look
+#: smooth.
 TABLE_BITS = 12
 _S = 1_000_000
 _DAY = 86_400 * _S
 #: Rows of a piece stay below this, so that memory does not depend on the length of the log.
 _MAX_PIECE_ROWS = 500_000
-#: A piece lasts an hour at most: the rate is constant within a piece.
+#: A piece lasts an hour at most, since the rate is constant within a piece.
 _MAX_PIECE_S = 3_600
 #: Hour of the day, UTC, at which traffic is highest, and how far the night falls below it.
 _PEAK_HOUR = 14.0
 _SWING = 0.45
-#: The part of the log that events fall into: there is something before the first and after the last.
+#: The part of the log with events. There are lookups before the first event and after the last.
 _EVENTFUL = (0.08, 0.92)
 #: How long a lost broker stays away, share of the log.
 _ABSENCE = 0.1
@@ -48,7 +49,7 @@ _ABSENCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: kind is registered, updated, lost, left, unload or split; the last two name no broker."""
+    """One event. Its kind is registered, updated, lost, left, unload or split. The last two do not name a broker."""
 
     ts: int
     kind: str
@@ -68,9 +69,10 @@ class Piece:
 
 
 def make_events(settings: GenerateSettings, dice: np.random.Generator) -> tuple[Event, ...]:
-    """Lay the events of a cluster over its time, in order of time; the first ones set up the registry."""
+    """Schedule the events of a cluster, in order of time. The first events set up the registry."""
     span = settings.end_us - settings.start_us
-    # A broker has one of these events at most: the permutation names each once. Not strict: most brokers have none.
+    # A broker has one of these events at most, since the permutation has each broker once. The zip is not strict, since
+    # most brokers have none.
     kinds = ["lost"] * settings.losses + ["registered"] * settings.joins + ["left"] * settings.leaves
     kinds += ["updated"] * settings.updates
     brokers = dice.permutation(settings.brokers).tolist()
@@ -78,7 +80,7 @@ def make_events(settings: GenerateSettings, dice: np.random.Generator) -> tuple[
     undated += [Event(0, "unload")] * settings.unloads
     undated += [Event(0, "split")] * settings.splits
     order = dice.permutation(len(undated)).tolist()
-    # One event in each of as many equal parts: events are spread and still not regular.
+    # There is one event in each of as many equal parts, so events are spread but not regular.
     shares = (np.arange(len(undated)) + dice.random(len(undated))) / max(1, len(undated))
     low, high = _EVENTFUL
     moments = [settings.start_us + int((low + (high - low) * share) * span) for share in shares.tolist()]
@@ -121,10 +123,10 @@ def broker_rows(events: Iterable[Event], brokers: tuple[BrokerSite, ...]) -> Ite
 
 
 def registered_data(event: Event, site: BrokerSite, *, is_mislabelled: bool) -> BrokerLookupData:
-    """Return what a broker registers by an event.
+    """Build the data that a broker registers by an event.
 
     Args:
-        is_mislabelled: it will be updated, and has no rack until then: an operator adds the label while it runs.
+        is_mislabelled: the broker will be updated, and has no rack until an operator adds the label while it runs.
     """
     # No broker registers before it has started.
     data = replace(site.data, start_timestamp=min(event.ts // 1000, site.data.start_timestamp))
@@ -138,7 +140,7 @@ def make_pieces(
 ) -> tuple[Piece, ...]:
     """Cut the log at events, load reports and midnights, finely enough for the number of lookups."""
     later = [event for event in events if event.ts >= settings.start_us]
-    # Pieces that neither outlast the hour nor outgrow memory: the factor leaves room for the peak and for its noise.
+    # Pieces are at most an hour and fit in memory. The factor leaves room for the peak and for its noise.
     per_s = lookups / ((settings.end_us - settings.start_us) / _S) * (1.0 + _SWING) * 1.5
     step = max(1, min(_MAX_PIECE_S, int(_MAX_PIECE_ROWS / per_s))) * _S
     grid = range(settings.start_us, settings.end_us, step)
@@ -159,7 +161,7 @@ def make_pieces(
 
 
 def rate_at(ts: int) -> float:
-    """Return the relative rate of lookups at an instant: a day's wave."""
+    """Compute the relative rate of lookups at an instant, which follows a day's wave."""
     moment = datetime.fromtimestamp(ts / _S, tz=UTC)
     hour = moment.hour + moment.minute / 60
     return 1.0 + _SWING * math.cos((hour - _PEAK_HOUR) / 24 * 2 * math.pi)
@@ -167,7 +169,7 @@ def rate_at(ts: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """Lookups in order of time, without their answers; columns of shape (n,)."""
+    """Lookups in order of time, without their answers, in columns of shape (n,)."""
 
     #: µs since the Unix epoch
     ts: NDArray[np.int64]
@@ -178,12 +180,12 @@ class Draw:
         return len(self.ts)
 
     def at(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Draw:
-        """Return some of the rows."""
+        """Select some of the rows."""
         return Draw(self.ts[rows], self.topic[rows], self.client[rows])
 
 
 def _merge_draws(*draws: Draw) -> Draw:
-    """Put rows together in order of time; of equal times the earlier argument comes first."""
+    """Merge rows in order of time. Of equal times the earlier argument comes first."""
     ts = np.concatenate([draw.ts for draw in draws])
     order = np.argsort(ts, kind="stable")
     topic = np.concatenate([draw.topic for draw in draws])
@@ -195,10 +197,10 @@ _NOTHING = Draw(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int
 
 
 def log_normal_table(mean: float, sigma: float) -> NDArray[np.float64]:
-    """Return the 2**12 quantiles of a log-normal distribution, rounded to whole millionths, shape (4096,).
+    """Compute the 2**12 quantiles of a log-normal distribution, rounded to whole millionths, shape (4096,).
 
     Args:
-        mean: of the distribution, in the unit of the answer.
+        mean: of the distribution, in the unit of the result.
         sigma: standard deviation of the logarithm.
     """
     # Shifted by half the variance, so that the mean of the distribution and not its median is `mean`.
@@ -227,10 +229,10 @@ class SyntheticTraffic:
         self.reconnects = 0
 
     def disturb(self, ts: int, topics: NDArray[np.bool_]) -> None:
-        """Let the clients of some topics come back after an instant: those with a session opened shortly before.
+        """Make the clients of some topics reconnect after an instant, if they opened a session shortly before.
 
         Args:
-            ts: when they lost their broker, µs.
+            ts: time at which they lost their broker, µs.
             topics: mask over the topics, shape (n_topics,).
         """
         hit = self._recent.at(topics[self._recent.topic] & (self._recent.ts >= ts - _SESSION_S * _S))
@@ -241,20 +243,21 @@ class SyntheticTraffic:
         self._returning = _merge_draws(self._returning, back)
 
     def draw(self, piece: Piece, *, last: bool) -> Draw:
-        """Draw the lookups of a piece; the last piece takes all that are left."""
+        """Draw the lookups of a piece. The last piece takes all remaining ones."""
         is_due = self._returning.ts < piece.end
         back = self._returning.at(is_due).at(slice(0, self._left))
         self._returning = self._returning.at(~is_due)
         self.reconnects += len(back)
         left = self._left - len(back)
-        # By the share of what is left, not of all: returning clients have taken some, and rounding must not add up.
+        # The count is a share of the remaining lookups, not of all, since reconnecting clients have taken some, and
+        # rounding must not add up.
         regular = left if last else min(left, round(left * piece.share / self._share_left))
         self._left = left - regular
         self._share_left = max(self._share_left - piece.share, 1e-12)
         rows = self._regular(piece, regular)
         if len(back):
             rows = _merge_draws(rows, back)
-        # Only the last minutes are kept: the sessions that a loss in the next piece may hit.
+        # Only the last minutes are kept, which are the sessions that a loss in the next piece may hit.
         since = piece.end - _SESSION_S * _S
         kept = self._recent.at(slice(int(np.searchsorted(self._recent.ts, since)), None))
         fresh = rows.at(slice(int(np.searchsorted(rows.ts, since)), None))
@@ -262,10 +265,11 @@ class SyntheticTraffic:
         return rows
 
     def _regular(self, piece: Piece, count: int) -> Draw:
-        """Draw lookups by popularity of topics; clients are of the topic's home rack, or of any."""
+        """Draw lookups by popularity of topics. Clients are in the topic's home rack, or in any."""
         ts = self._dice.integers(piece.start, piece.end, count)
         ts.sort()
-        # One word of luck a row: 20 bits choose the topic, 16 say whether the client is at home, the 28 on top which.
+        # Each row has one random word. 20 bits choose the topic, 16 whether the client is at home, the upper 28 the
+        # client.
         words = self._dice.integers(0, 2**64, count, dtype=np.uint64)
         slots = (words & np.uint64((1 << POPULARITY_BITS) - 1)).astype(np.int32)
         topic = self._topics.popularity[slots]
@@ -275,7 +279,7 @@ class SyntheticTraffic:
         size = np.where(at_home, clients.count[home], clients.ordinary)
         first = np.where(at_home, clients.first[home], 0)
         picked = first + ((fraction * size) >> 28)
-        # Brokers look up their own heartbeat topics, whatever the dice say.
+        # Brokers look up their own heartbeat topics, whatever was drawn.
         beat = topic >= self._topics.ordinary
         picked[beat] = clients.ordinary + topic[beat] - self._topics.ordinary
         return Draw(ts, topic, np.asarray(picked, dtype=np.int32))

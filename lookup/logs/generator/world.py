@@ -1,6 +1,6 @@
-"""Make the fixed parts of a synthetic log: topics and their popularity, racks, clients with properties, brokers.
+"""Build the fixed parts of a synthetic log, which are topics and their popularity, racks, clients, and brokers.
 
-Rows of the log carry numbers only; the names here become the dictionaries of the Parquet columns.
+Rows of the log have numbers only. The names here become the dictionaries of the Parquet columns.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = [
 
 Ints = NDArray[np.int32]
 
-#: The popularity of topics is a table of 2**20 slots, each with the number of a topic: one gather draws a topic.
+#: The popularity of topics is a table of 2**20 slots, each with the number of a topic, so one gather draws a topic.
 POPULARITY_BITS = 20
 #: Share of the lookups that are brokers looking up their own heartbeat topic.
 HEARTBEAT_SHARE = 0.002
-#: Partitions a topic may have, and how often; 0 is a topic without partitions.
+#: Partitions a topic may have, and their frequencies, where 0 is a topic without partitions.
 _PARTITIONS = ((0, 4, 8, 16), (0.6, 0.2, 0.15, 0.05))
 #: The share of topics so popular that they have the most partitions.
 _POPULAR_SHARE = 0.02
 _NON_PERSISTENT_SHARE = 0.08
-#: How often the topics of a namespace live in the namespace's own rack; the others live anywhere.
+#: Frequency with which the topics of a namespace are in the namespace's own rack. The others are anywhere.
 _HOME_SHARE = 0.75
 _WORDS = ("orders", "clicks", "metrics", "payments", "audit", "sensor", "inventory", "sessions")
 _CLUSTERS = ("east", "west", "north", "south")
@@ -49,7 +49,7 @@ _CLUSTERS = ("east", "west", "north", "south")
 
 @dataclass(frozen=True, eq=False)
 class Topics:
-    """The topics of one cluster; heartbeat topics, one per broker, stand behind the ordinary ones."""
+    """The topics of one cluster. Heartbeat topics, one per broker, come after the ordinary ones."""
 
     names: tuple[str, ...]
     #: `tenant/namespace` by number
@@ -87,7 +87,7 @@ class Clients:
 
 @dataclass(frozen=True)
 class Software:
-    """What brokers say of themselves that they run."""
+    """The software that brokers report."""
 
     load_manager: str
     #: release, like 4.2.4
@@ -96,7 +96,7 @@ class Software:
 
 @dataclass(frozen=True)
 class BrokerSite:
-    """One broker: its id, its rack by number and what it registers."""
+    """One broker, with its id, its rack by number and its registered data."""
 
     id: str
     rack: int
@@ -123,12 +123,12 @@ def make_world(
 
 
 def cluster_names(count: int) -> tuple[str, ...]:
-    """Return the names of the clusters: east, west, north, south, then numbers."""
+    """Name the clusters east, west, north, south, and then by numbers."""
     return (*_CLUSTERS[:count], *(f"cluster-{number}" for number in range(5, count + 1)))
 
 
 def rack_name(rack: int) -> str:
-    """Return the label of a rack: a, b, c, ..."""
+    """Name a rack a, b, c, ..."""
     return chr(ord("a") + rack)
 
 
@@ -137,7 +137,7 @@ def _zone_name(rack: int) -> str:
 
 
 def _uneven(count: int, exponent: float = 1.0) -> NDArray[np.float64]:
-    """Return shares that fall like 1, 1/2, 1/3, ... raised to an exponent, shape (count,), adding up to 1."""
+    """Compute shares that fall like 1, 1/2, 1/3, ... raised to an exponent, shape (count,), with a sum of 1."""
     shares = 1.0 / np.arange(1, count + 1) ** exponent
     return np.asarray(shares / shares.sum())
 
@@ -183,7 +183,7 @@ def _make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], di
         for base, count in zip(bases, partitions.tolist(), strict=True)
         for partition in range(max(count, 1))
     ]
-    # The base topic of every topic; the last base may have more partitions than there is room for.
+    # The base topic of every topic. The last base may have more partitions than fit.
     base = np.repeat(np.arange(len(bases)), np.maximum(partitions, 1))[: settings.topics]
     shares = 1.0 / ranks.astype(np.float64) ** settings.zipf / np.maximum(partitions, 1)
     namespace = np.concatenate([namespace_of[base], np.full(len(brokers), -1)]).astype(np.int32)
@@ -208,9 +208,9 @@ def _make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], di
 def _partitions_and_ranks(
     settings: GenerateSettings, dice: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Draw the partitions of base topics and their ranks by popularity, as many as make enough topics.
+    """Draw the partitions of base topics and their ranks by popularity, as many as give enough topics.
 
-    Popular topics have many partitions, as an operator would see to; the first ones, one for each namespace, have none.
+    Popular topics have many partitions, as operators would choose. The first topics, one for each namespace, have none.
     """
     partitions = dice.choice(_PARTITIONS[0], p=_PARTITIONS[1], size=settings.topics)
     ranks = dice.permutation(settings.topics) + 1
@@ -221,8 +221,8 @@ def _partitions_and_ranks(
 
 
 def _popularity(weights: NDArray[np.float64], heartbeats: int) -> Ints:
-    """Divide the slots among the topics by weight; each has at least one, the most popular takes the rounding."""
-    # Slots take 4 MiB, and one index draws a topic: no search in the sums of weights for every row.
+    """Divide the slots among the topics by weight. Each has at least one, and the most popular gets the rounding."""
+    # Slots take 4 MiB, and one index draws a topic, without a search in the sums of weights for every row.
     slots = 1 << POPULARITY_BITS
     weights = weights / weights.sum()
     shares = np.concatenate([weights * (1.0 - HEARTBEAT_SHARE), np.full(heartbeats, HEARTBEAT_SHARE / heartbeats)])
@@ -260,7 +260,9 @@ def _make_clients(
 
 
 def _property_sets(settings: GenerateSettings) -> list[tuple[Mapping[str, str], int | None, float]]:
-    """List what clients send: nothing, rack, rack and zone, zone alone, a rack without brokers, an application.
+    """List the properties that clients may send.
+
+    These are nothing, rack, rack and zone, zone alone, a rack without brokers, and an application.
 
     Returns:
         Labels, the only rack whose clients send them, None for all, and their share among the sets open to a client.

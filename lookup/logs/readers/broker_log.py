@@ -1,5 +1,6 @@
-"""Read text and JSON logs of Pulsar brokers: binary lookups at DEBUG, failures, and changes of bundle ownership.
+"""Read logs of Pulsar brokers for binary lookups at DEBUG, failures, and changes of bundle ownership.
 
+Logs are text or JSON.
 A request and its answer are two lines, which are joined into one row. The text behind `Lookup result` and
 `Received Lookup from` differs between releases and is read leniently. Lines about ownership are read in
 `broker_ownership.py`. Source: `docs/pulsar/logs.md`.
@@ -40,7 +41,7 @@ _FIRST_WORDS = (
 _RELEVANT = re.compile("|".join((*_FIRST_WORDS, *OWNERSHIP_WORDS)))
 
 _TOPIC = r"(?P<topic>(?:non-)?persistent://.*?)"
-# An IPv6 address stands in brackets, which are not those of the record around it.
+# The brackets around an IPv6 address are not those of the record around it.
 _URL = r"(?:\[[^\]]*\]|[^,\]})\s])+"
 _BROKER_URL = re.compile(rf"brokerUrl=(?P<url>{_URL})|(?P<bare>pulsar(?:\+ssl)?://{_URL})")
 # An answer of 5.0 has `authoritativeRedirect=false` as well.
@@ -48,11 +49,11 @@ _REDIRECT = re.compile(r"Redirect(?!=false)|redirect=true")
 _Match = re.Match[str]
 #: Events whose order is judged at once.
 _PART = 1_000
-#: Events that are held to be put in order; of a broker's log about 1 GB.
+#: Events that are held to be put in order, for a broker's log about 1 GB.
 _MOST = 1_000_000
-#: Threads of a broker write lines by so much too late, µs; a longer step back has another reason.
+#: Maximum delay with which threads of a broker write lines, µs. A longer step back has another reason.
 _LATE_US = 1_000_000
-#: Share of such steps back with which a source has no order at all; files that are joined have a few.
+#: Share of such steps back above which a source counts as unordered. Joined files have a few.
 _MOST_FAR = 0.05
 
 
@@ -93,11 +94,11 @@ class PulsarBrokerReader(LogOrigin):
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A line about lookups or ownership: its event, or why it has none."""
+    """A line about lookups or ownership, with its event, or the reason why it does not have one."""
 
     line: int
     text: str
-    #: µs since the Unix epoch; that of the line before if it has none
+    #: µs since the Unix epoch, or that of the line before if it does not have one
     ts: int
     event: LogEvent | None = None
     problem: str = ""
@@ -106,7 +107,7 @@ class LogEntry:
 def _entries(lines: Iterator[tuple[int, str]], layout: LineLayout) -> Iterator[LogEntry]:
     ts = 0
     for number, line in lines:
-        # Nearly every line fails here: one search is far cheaper than the patterns of the layouts.
+        # Nearly every line fails here, since one search is far cheaper than the patterns of the layouts.
         if _RELEVANT.search(line) is None:
             layout.pass_over(line)
             continue
@@ -123,13 +124,15 @@ def _entries(lines: Iterator[tuple[int, str]], layout: LineLayout) -> Iterator[L
 
 
 def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """Yield entries as they come as long as time mostly goes forward, and from there on in the order of time.
+    """Yield entries in their order as long as time mostly goes forward, and from there on in the order of time.
 
-    Exports of log stores begin with the newest line. Entries that run backwards are turned round, so that those of one
-    instant are in order as well; entries in no order are sorted.
+    Exports of log stores begin with the newest line. Entries in reverse order are reversed, so that entries of one
+    instant
+    are in order as well. Entries in no order are sorted.
     """
     source = iter(entries)
-    # Part by part: a log may begin in order, and have an export that begins with the newest line behind that.
+    # Parts are ordered separately, since a log may begin in order, and continue with an export that begins with the
+    # newest line.
     while part := list(islice(source, _PART)):
         forward, backward, far = _steps(part)
         if backward <= forward and far <= _MOST_FAR * len(part):
@@ -151,7 +154,7 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
 
 
 def _steps(entries: Sequence[LogEntry]) -> tuple[int, int, int]:
-    """Count steps forward, steps back, and of these the ones that are too far for threads that write late."""
+    """Count steps forward, steps back, and the steps back that are too long for threads that write late."""
     steps = [later.ts - earlier.ts for earlier, later in pairwise(entries)]
     return sum(step > 0 for step in steps), sum(step < 0 for step in steps), sum(step < -_LATE_US for step in steps)
 
@@ -160,7 +163,7 @@ class _LookupLog(BrokerLog):
     """Makes the rows of LOOKUPS from one log."""
 
     def lookup(self, line: int, event: LogEvent, topic: str | None, **values: Any) -> Row:
-        """Make a LOOKUPS row; ValueError if the topic is none."""
+        """Build a LOOKUPS row. Raise ValueError if the topic is not valid."""
         if not topic:
             raise ValueError("the line names no topic")
         values |= {"ts": event.ts, "topic": topic, "asked_broker": self.broker, **self.fixed}
@@ -171,7 +174,7 @@ class _LookupLog(BrokerLog):
         groups = match.groupdict()
         if groups:
             topic, client, listener = groups["topic"], groups["client"], groups["listener"]
-            # The text behind `for` differs between releases; it may be the topic.
+            # The text behind `for` differs between releases, and may be the topic.
             if not topic and "://" in (groups["rest"] or ""):
                 topic = groups["rest"]
         else:
@@ -189,7 +192,7 @@ class _LookupLog(BrokerLog):
         text = match["result"] or event.attributes.get("result", "")
         url = _BROKER_URL.search(text)
         broker = self.origin.id_of(url["url"] or url["bare"]) if url else None
-        # Redirects and answers differ by the type that a result prints; releases without it leave that open.
+        # Redirects and answers differ by the type in a printed result. In releases without it the result stays unknown.
         if _REDIRECT.search(text):
             result = "redirect"
         elif url is None:
@@ -217,9 +220,10 @@ class _LookupLog(BrokerLog):
         self.rows.put(self.lookup(line, event, topic, broker=broker, result=result))
 
 
-#: Every message that is read: its pattern, and the function that makes its rows. Tried in this order.
+#: Every message that is read, with its pattern, and the function that builds its rows, in the order in which they are
+#: tried.
 _MESSAGES: tuple[tuple[re.Pattern[str], Callable[[_LookupLog, int, LogEvent, _Match], None]], ...] = (
-    # 5.0 has constant messages, with what varies in attributes (PIP-467).
+    # 5.0 has constant messages, with variable parts in attributes (PIP-467).
     (re.compile(r"\AReceived Lookup request"), _LookupLog.read_request),
     (
         re.compile(

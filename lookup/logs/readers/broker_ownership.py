@@ -1,7 +1,8 @@
 """Find changes of bundle ownership in the events of a broker's log.
 
-Each change is read from one line of one broker's log, though several brokers print it: a first assignment and an
-override from the broker that decides it, a release and a split from the owner, the end of a transfer from the new one.
+Each change is read from one line of one broker's log, though several brokers print it. A first assignment and an
+override are read from the broker that decides it, a release and a split from the owner, the end of a transfer from the
+new owner.
 
 Source: `docs/pulsar/logs.md`, "Ownership in a broker's log".
 """
@@ -26,8 +27,8 @@ from lookup.model.quoting import shown
 
 __all__ = ["OWNERSHIP_MESSAGES", "OWNERSHIP_WORDS", "BrokerLog", "OwnershipLog"]
 
-#: Patterns, one of which is in every line that is read here. Each begins with a letter outside a group: only then does
-#: `re` skip the places in a line at which none can begin, which halves the time for a whole log.
+#: Patterns, of which each line that is read here has at least one. Each begins with a letter outside a group. Only then
+#: does `re` skip the places in a line at which no pattern can begin, which halves the time for a whole log.
 OWNERSHIP_WORDS = (
     "Successfully acquired ownership of",
     "Selected new owner broker",
@@ -44,17 +45,17 @@ OWNERSHIP_WORDS = (
     r"Successfully split (?:\S+ )?parent namespace-bundle",
 )
 
-# `bundle=` or `serviceUnit:` may stand right before the name, which itself may hold `=` and `:`.
+# `bundle=` or `serviceUnit:` may come right before the name, which itself may contain `=` and `:`.
 _BUNDLE = re.compile(
     r"(?<![-=:.\w/])(?:\w+=|(?:bundle|serviceUnit):)?(?P<bundle>[-=:.\w]+(?:/[-=:.\w]+)+/0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8})"
 )
 _RANGE = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
-# Service unit states as Java prints them: `ServiceUnitStateData[state=Owned, dstBroker=B, ..., versionId=2]`; the
+# Service unit states as Java prints them, `ServiceUnitStateData[state=Owned, dstBroker=B, ..., versionId=2]`. The
 # children of a split are `{0x00000000_0x20000000=Optional.empty, ...}`.
 _RECORD = re.compile(r"ServiceUnitStateData\[(?P<fields>(?:[^\[\]]++|\[[^\[\]]*\])*)\]")
 _FIELD = re.compile(r"(\w+)=(\{[^}]*\}|[^,]*)")
 _CHILD = re.compile(r"(0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8})=(?:Optional\[((?:[^\[\]]|\[[^\[\]]*\])*)\])?")
-#: Attributes that name a bundle, of which a range has its namespace beside it.
+#: Attributes that name a bundle. A range is completed by the namespace in another attribute.
 _NAMED_BY = ("bundle", "serviceUnit", "parentBundle", "bundleRange", "key")
 #: An admin's request to unload a bundle ends within this time, and so does that of a shedder through the same API, µs.
 _UNLOAD_LASTS_US = 60_000_000
@@ -67,7 +68,7 @@ _Match = re.Match[str]
 @dataclass(slots=True)
 class _Unload:
     ts: int
-    #: asked; closed: the topics were; unowned: there was no owner; booked: the release has a row
+    #: `asked`, `closed` after its topics were closed, `unowned` without an owner, `booked` if the release has a row
     state: str
 
 
@@ -76,7 +77,7 @@ class BrokerLog:
 
     Args:
         source: the path of the log.
-        rows: where the rows go.
+        rows: destination of the rows.
     """
 
     def __init__(self, origin: LogOrigin, source: str, rows: Pairing) -> None:
@@ -104,10 +105,10 @@ class OwnershipLog(BrokerLog):
         self.rows.put(Row("ownership", line, {"ts": ts, **present, **self.fixed}), claim)
 
     def read_acquisition(self, line: int, event: LogEvent, match: _Match) -> None:
-        """Read `Successfully acquired ownership of OwnedBundle(bundle=b, ...)`: by the broker whose log it is."""
+        """Read `Successfully acquired ownership of OwnedBundle(bundle=b, ...)` in the log of the new owner."""
         bundle, broker = _bundle(event), self.broker
         if not broker:
-            # A heartbeat or SLA namespace names its broker; of others the line says no more.
+            # A heartbeat or SLA namespace names its broker. For others the line does not have more information.
             try:
                 broker = pinned_broker(str(NamespaceName.parse(bundle.rpartition("/")[0])))
             except InvalidNameError:
@@ -121,12 +122,13 @@ class OwnershipLog(BrokerLog):
         self.ownership(line, event.ts, values, claim=f"{bundle} {broker}")
 
     def read_skipped(self, line: int, event: LogEvent, match: _Match) -> None:
-        """Read `Skipped the message from topic T. key=b value=RECORD prev=RECORD`: the first record does not hold.
+        """Read `Skipped the message from topic T. key=b value=RECORD prev=RECORD`. The first record is not valid.
 
-        5.0 has all four in attributes, and prints it of other topics too.
+        5.0 has all four in attributes, and prints it for other topics too.
 
-        Brokers choose an owner at the same time; every broker prints which choice came too late, and only in the log
-        of the broker that made it there is a row to withdraw.
+        If brokers choose an owner at the same time, every broker prints the choice that came too late. Only the log of
+        the
+        broker that made it has a row to withdraw.
         """
         value, prev = (match[name] or event.attributes.get(name, "") for name in ("value", "prev"))
         if not value.startswith("ServiceUnitStateData[") or not prev.startswith("ServiceUnitStateData["):
@@ -137,25 +139,26 @@ class OwnershipLog(BrokerLog):
         if late.state is not ServiceUnitState.ASSIGNING or chosen_us is None:
             return
         # A broker publishes the record of a choice at once, and never before it. If both records name the same owner,
-        # that of this choice may be either, unless the one that holds is older than the choice.
+        # either may be that of this choice, unless the valid one is older than the choice.
         chosen_ms = chosen_us // 1_000
         follows = 0 <= late.timestamp - chosen_ms < _RECORD_FOLLOWS_MS
         if follows and (valid.dst_broker != late.dst_broker or valid.timestamp < chosen_ms):
             self.rows.withdraw(claim)
 
     def read_handled(self, line: int, event: LogEvent, match: _Match) -> None:
-        """Read `B handled Transfer:S event for serviceUnit:b, cur:RECORD, ...`: a release begins or a transfer ends.
+        """Read `B handled Transfer:S event for serviceUnit:b, cur:RECORD, ...`.
 
-        Both brokers print the end of a transfer: it is read from the log of the new owner.
+        A release begins or a transfer ends.
+        Both brokers print the end of a transfer, and it is read from the log of the new owner.
         """
         tag = match["tag"] or event.attributes.get("event")
-        # Others are first assignments and splits, which lines of their own say, and come in debug mode only.
+        # Others are first assignments and splits, which have lines of their own, and are printed in debug mode only.
         if tag not in ("Transfer:Owned", "Transfer:Releasing"):
             return
         data = _record(event.attributes.get("cur") or event.message)
         is_release = data.state is ServiceUnitState.RELEASING
         handler = match["broker"] or event.attributes.get("broker")
-        # The leader prints the records that it writes over others, with what was before.
+        # The leader prints the records that it writes over others, with the previous records.
         if data.force or handler != (data.source_broker if is_release else data.dst_broker):
             return
         bundle, by = _bundle(event), None
@@ -167,9 +170,13 @@ class OwnershipLog(BrokerLog):
         self._change(line, event, bundle, ownership_change(data.source_broker, data), by)
 
     def overridden(self, line: int, event: LogEvent, match: _Match) -> None:
-        """Read `Overriding inactiveBroker:B, ownership serviceUnit:b from orphanData:RECORD to overrideData:RECORD`.
+        """Read that a broker overrides the ownership of an inactive one.
 
-        A choice that had not become an owner never was one: its row, most often of another broker's log, is refuted.
+        The line is `Overriding inactiveBroker:B, ownership serviceUnit:b from orphanData:RECORD to
+        overrideData:RECORD`.
+        A chosen broker that had not become the owner never was it. The row of that choice, mostly of another broker's
+        log, is
+        refuted.
         """
         before, after = _record(match["before"]), _record(match["after"])
         # A broker that had died a moment ago was chosen, and never owned the bundle.
@@ -191,7 +198,7 @@ class OwnershipLog(BrokerLog):
             self.ownership(line, event.ts, {**change, "bundle": bundle, "broker": broker, "by": by})
 
     def read_split(self, line: int, event: LogEvent, match: _Match) -> None:
-        """Read `Successfully split b parent namespace-bundle to [b1, b2] in M ms`: by the broker whose log it is."""
+        """Read `Successfully split b parent namespace-bundle to [b1, b2] in M ms` in the owner's log."""
         ranges = _RANGE.findall(event.attributes.get("childBundles") or match["children"] or "")
         values = {"event": "split", "broker": self.broker, "boundaries": split_boundaries(ranges)}
         self.ownership(line, event.ts, {"bundle": _bundle(event), **values})
@@ -213,12 +220,13 @@ class OwnershipLog(BrokerLog):
             self.unloads[bundle].state = state
 
     def read_unload(self, line: int, event: LogEvent, match: _Match) -> None:
-        """Read `Successfully unloaded namespace bundle RANGE`: an admin's, unless a shedder just named the bundle."""
+        """Read `Successfully unloaded namespace bundle RANGE`, an admin's unload unless a shedder just chose it."""
         bounds = _RANGE.search(event.attributes.get("bundle") or event.message)
         if _names_bundle(event) or bounds is None:
             bundle = _bundle(event)
         else:
-            # Without a namespace: of the bundle whose topics were closed, else of the last one that was asked for.
+            # Without a namespace it is the bundle whose topics were closed, or else the last bundle with a request to
+            # unload.
             asked = [name for name in self.unloads if name.endswith(f"/{bounds[0]}")]
             closed = [name for name in asked if self.unloads[name].state in ("closed", "booked")]
             if not asked:
@@ -278,7 +286,8 @@ def _names_bundle(event: LogEvent) -> _Match | None:
     return next(filter(None, map(_BUNDLE.search, whole)), None)
 
 
-#: Every message that is read: its pattern, and the function that makes its row. Tried in this order.
+#: Every message that is read, with its pattern, and the function that builds its row, in the order in which they are
+#: tried.
 OWNERSHIP_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[OwnershipLog, int, LogEvent, _Match], None]], ...] = (
     (re.compile(r"Successfully acquired ownership of\b"), OwnershipLog.read_acquisition),
     (re.compile(r"Selected new owner broker(?:: (?P<broker>\S+) for bundle: )?"), OwnershipLog.read_selection),

@@ -20,15 +20,15 @@ _KINDS = {table: {column.name: column.kind for column in columns} for table, col
 
 @dataclass(frozen=True)
 class _CanonicalReader:
-    """What both readers share: the table, and columns to leave out."""
+    """The common part of both readers, which is the table, and columns to leave out."""
 
-    #: the canonical table that the records belong to; default: each to the one that has its columns
+    #: the canonical table of the records. By default each record belongs to the table that has its columns
     table: TableName | Literal[""] = ""
     #: columns, or keys, to leave out
     ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse parameters that cannot work; ValueError says which."""
+        """Refuse parameters that cannot work. Raise ValueError with their names."""
         if self.table and self.table not in TABLES:
             raise ValueError(f"there is no table {shown(self.table)}; {suggestion(self.table, TABLES)}")
 
@@ -39,7 +39,10 @@ class _CanonicalReader:
 
 @dataclass(frozen=True)
 class JsonLinesReader(_CanonicalReader):
-    """Reads canonical tables from JSON Lines, a record a line; times are ISO (UTC without offset) or integers of µs."""
+    """A reader of canonical tables in JSON Lines, a record a line.
+
+    Times are ISO (UTC without offset) or integers of µs.
+    """
 
     name: ClassVar[str] = "jsonl"
     expects: ClassVar[str] = "one JSON object per line with the columns of a canonical table"
@@ -58,7 +61,10 @@ class JsonLinesReader(_CanonicalReader):
 
 @dataclass(frozen=True)
 class CsvReader(_CanonicalReader):
-    """Reads a canonical table from CSV, a record a line; times are ISO (UTC without offset) or integers of µs."""
+    """A reader of a canonical table in CSV, a record a line.
+
+    Times are ISO (UTC without offset) or integers of µs.
+    """
 
     name: ClassVar[str] = "csv"
     expects: ClassVar[str] = "a header with the columns of a canonical table and one record per line"
@@ -69,7 +75,7 @@ class CsvReader(_CanonicalReader):
     delimiter: str = ","
 
     def __post_init__(self) -> None:
-        """Refuse parameters that cannot work; ValueError says which."""
+        """Refuse parameters that cannot work. Raise ValueError with their names."""
         super().__post_init__()
         if len(self.delimiter) != 1:
             raise ValueError(f"`delimiter` must be one character, it is {shown(self.delimiter)}")
@@ -100,7 +106,7 @@ def _table_with(names: Container[str]) -> TableName:
 
 
 def _canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:
-    """Turn texts into what the columns hold, null and empty values left out; ValueError names the column."""
+    """Convert texts to values of the columns, without null and empty values. Raise ValueError with the column."""
     kinds = _KINDS[table]
     values: dict[str, Any] = {}
     for name, value in given.items():
@@ -108,7 +114,7 @@ def _canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, 
             continue
         if name not in kinds:
             raise ValueError(f"table {table!r} has no column {shown(name)}; {suggestion(name, kinds)}, or `ignore` it")
-        # CSV has no null: an empty field is a column that is absent.
+        # CSV does not have null, so an empty field is an absent column.
         if value is None or value == "":
             continue
         if isinstance(value, str):
@@ -127,7 +133,7 @@ def _time(text: str, name: str) -> int:  # noqa: ARG001  of all functions of its
 
 
 def _integer(text: str, name: str) -> int:
-    # Checked beforehand: `int` takes underscores too, and its cost grows with the square of the digits.
+    # The text is checked first, since `int` accepts underscores too, and its cost grows with the square of the digits.
     if not text.strip().removeprefix("-").isdecimal() or len(text) > 20:
         raise ValueError(f"{name} {shown(text)} is not an integer")
     return int(text)
@@ -148,7 +154,7 @@ def _parse_json(text: str, name: str) -> Any:
         raise ValueError(f"{name} {shown(text)} is not JSON") from None
 
 
-#: By kind of column, what turns a text into its value; texts of other kinds stay as they are.
+#: Functions that convert a text to its value, by kind of column. Texts of other kinds stay as they are.
 _CONVERSIONS: Mapping[Kind, Callable[[str, str], Any]] = {
     "time": _time,
     "integer": _integer,

@@ -1,6 +1,6 @@
-"""Read logs of the C++ client and the clients built on it, Python and Node: lookups as the client saw them answered.
+"""Read logs of the C++ client and the clients built on it, Python and Node, for answers to their lookups.
 
-The client prints no request, only answers, and an answer may be a redirect that it follows: the two look the same, so
+The client prints only answers, not requests. An answer may be a redirect that it follows, and looks the same, so
 `result` is `unknown`. Source: `docs/pulsar/logs.md`.
 """
 
@@ -27,12 +27,12 @@ _CONNECTION = re.compile(r"\[(?P<here>\S+) -> (?P<there>(?:\[[^\]]*\]|[^\s\]])+)
 
 @dataclass(frozen=True)
 class CppClientReader(LogOrigin):
-    """Reads LOOKUPS from a client's log; the log has no properties, so `properties` says what the client sends."""
+    """A reader of LOOKUPS in a client's log. `properties` gives the client's properties, which are not logged."""
 
     name: ClassVar[str] = "cpp-client"
     expects: ClassVar[str] = "lines `Lookup response for T, lookup-broker-url U` of a C++, Python or Node client"
 
-    #: id of the client; else the local host of its connection
+    #: id of the client, or else the local host of its connection
     client: str = ""
     #: labels of this client, the same for all its lookups
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""Read any delimited file, access log or JSON Lines with a mapping from its columns to what a lookup has.
+"""Read any delimited file, access log or JSON Lines with a mapping from its columns to the fields of a lookup.
 
-The mapping is the reader's parameters, a TOML file; `configs/nasa.toml` is one. Nothing here knows a particular log.
+The mapping is the reader's parameters, a TOML file like `configs/nasa.toml`. Nothing here depends on a particular log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lookup.model.time import time_parser, zone_of
 
 __all__ = ["DelimitedReader"]
 
-#: Cuts a line into values, None if it is of another kind; raises ValueError with a clause that says why it cannot.
+#: Cuts a line into values, None if it is of another kind. It raises ValueError with the reason why it cannot.
 _Cutter = Callable[[str], Sequence[str] | None]
 _Record = Mapping[str, str]
 #: Turns a line into a record, likewise.
@@ -33,9 +33,9 @@ _OBJECTS = 1_000
 
 @dataclass(frozen=True)
 class DelimitedReader:
-    """Reads one LOOKUPS row per line, by a mapping from columns to what a lookup has.
+    """A reader of one LOOKUPS row per line, by a mapping from columns to the fields of a lookup.
 
-    Values are made of names of columns, or of templates with `{column}`s.
+    Values are built from names of columns, or from templates with `{column}`s.
     """
 
     name: ClassVar[str] = "delimited"
@@ -43,12 +43,12 @@ class DelimitedReader:
         "one request per line, cut by `delimiter`, matched by `pattern`, or an object of JSON where `format` is 'json'"
     )
 
-    #: `{ column, format, timezone }`; format `unix`, `unix_ms`, `unix_us`, `unix_ns`, `iso`, `access` or a strptime
-    #: one; the column may be a template: `{date} {time}`
+    #: `{ column, format, timezone }`, with the format `unix`, `unix_ms`, `unix_us`, `unix_ns`, `iso`, `access` or a
+    #: strptime format. The column may be a template, `{date} {time}`
     timestamp: Mapping[str, Any]
-    #: template of the topic: `persistent://nasa/http/{url}`; values are percent-encoded if a name may not have them
+    #: template of the topic, `persistent://nasa/http/{url}`. Values are percent-encoded if a name may not contain them
     topic: str = ""
-    #: in its place, the column of URIs of Pulsar's own lookup over HTTP; other requests are passed over
+    #: instead of `topic`, the column of URIs of Pulsar's own lookup over HTTP. Other requests are skipped
     http_lookup: str = ""
     #: only records whose columns match these regular expressions as a whole are read
     only: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class DelimitedReader:
     properties: Mapping[str, Any] = field(default_factory=dict)
     #: `{ column, default, min, scale }`, or the name of a column
     weight: Mapping[str, Any] | str = field(default_factory=dict)
-    #: rule of the result: `{ column = "status", rule = "map", values = { 200 = "connect" }, default = "failed" }`
+    #: rule of the result, `{ column = "status", rule = "map", values = { 200 = "connect" }, default = "failed" }`
     result: Mapping[str, Any] | str = field(default_factory=dict)
     #: column or template of the broker that was answered
     broker: str = ""
@@ -70,9 +70,9 @@ class DelimitedReader:
     listener: str = ""
     #: as `weight`, in milliseconds
     latency_ms: Mapping[str, Any] | str = field(default_factory=dict)
-    #: `json` for an object per line: its keys are the columns, nested ones by dots as in `client.ip`
+    #: `json` for an object per line. Its keys are the columns, nested ones with dots as in `client.ip`
     format: Literal["text", "json"] = "text"
-    #: one character or more between values; leave it out if there is a `pattern`
+    #: one character or more between values, left out if there is a `pattern`
     delimiter: str = ","
     #: regular expression with named groups that matches a whole line, in place of `delimiter`
     pattern: str = ""
@@ -80,22 +80,23 @@ class DelimitedReader:
     header: bool = True
     #: names of the columns if there is no header
     columns: tuple[str, ...] = ()
-    #: the character around values that contain the delimiter; none by default
+    #: the character around values that contain the delimiter, by default there is none
     quote: str = ""
     #: lines that begin with it are not read
     comment: str = ""
-    #: whether lines that `pattern` does not match are of another kind, and passed over; not those with a
-    #: lookup over HTTP where `http_lookup` reads them
+    #: whether lines that `pattern` does not match are of another kind, and skipped. A line with a lookup over HTTP is
+    #: not skipped where `http_lookup` reads them
     passes_over: bool = False
     #: columns that are percent-encoded in the log, such as parts of a path
     decode: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a mapping that cannot work; ValueError says which key."""
-        # Built here to check and again to use: functions do not survive pickle on the way to Spark's workers.
+        """Refuse a mapping that cannot work. Raise ValueError with the key."""
+        # The mapping is built here for checking and again for use, since functions do not survive pickle on the way to
+        # Spark's workers.
         fields = _field_map(self)
         if self.format == "json":
-            # These say how a line of text is cut.
+            # These define how a line of text is cut.
             cuts = {name: getattr(self, name) for name in ("pattern", "columns", "quote")}
             cuts["delimiter"] = self.delimiter != ","
             for name in filter(cuts.get, cuts):
@@ -121,7 +122,7 @@ class DelimitedReader:
         return self.header and not self.pattern and self.format != "json"
 
     def problem_of(self, lines: Iterator[tuple[int, str]]) -> str | None:
-        """Return what is wrong with the mapping for a file with these lines, None if its header has every column."""
+        """Describe the mistake in the mapping for a file with these lines, None if its header has every column."""
         if self.format == "json":
             return _problem_of_objects(_field_map(self), lines)
         if self.has_header and not self.columns:
@@ -150,7 +151,7 @@ class DelimitedReader:
                 continue
             if wants_header:
                 wants_header = False
-                # Columns that the mapping names go before those of the header; one that cannot be cut has none.
+                # Columns in the mapping have precedence over those of the header. A header that cannot be cut has none.
                 with suppress(ValueError):
                     names += [] if names else self._names_in(line)
                 missing = _missing(fields, names)
@@ -163,7 +164,7 @@ class DelimitedReader:
                 if values is not None:
                     yield Row("lookups", number, values)
             except KeyError as error:
-                # The header lacks what the mapping names, and so does every record below it.
+                # The header lacks columns of the mapping, and so does every record below it.
                 known = join_names(dict.fromkeys(names))
                 yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {known}", line)
             except ValueError as error:
@@ -191,7 +192,7 @@ def _missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
 
 
 def _beside(missing: str, names: Iterable[str], there: str) -> str:
-    """Return a name that is missing, the nearest of those that are there, and all of these."""
+    """Build a clause with a missing name, the nearest present name, and all present names."""
     nearest = closest(missing, names)
     meant = "" if nearest is None else f" did you mean {shown(nearest)}?"
     return f"{shown(missing)};{meant} {there} {join_names(names)}"
@@ -205,7 +206,7 @@ def _problem_of_objects(fields: _FieldMap, lines: Iterator[tuple[int, str]]) -> 
         except ValueError:
             continue
     for column in fields.columns if keys else ():
-        # A key of lists and texts may be rare; it is taken for misspelt only if there is one like it.
+        # A key of lists and texts may be rare. It counts as misspelt only if there is a similar key.
         others = [name for name in keys if name not in fields.columns]
         if column not in keys and (column in fields.needed or closest(column, others)):
             return f"no object has the key {_beside(column, keys, 'there are')}"
@@ -213,7 +214,7 @@ def _problem_of_objects(fields: _FieldMap, lines: Iterator[tuple[int, str]]) -> 
 
 
 def _recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[str]) -> _Recorder:
-    """Return the function that turns a line into a record; the names of columns may be known later."""
+    """Build the function that converts a line to a record. The names of columns may be added later."""
     if reader.format == "json":
 
         def values_of_object(line: str) -> dict[str, str]:
@@ -267,22 +268,22 @@ def _cutter(reader: DelimitedReader) -> _Cutter:
 
 @dataclass(frozen=True)
 class _FieldMap:
-    """The built mapping: one function per value of a row, and what the record needs for them.
+    """The built mapping, with one function per value of a row, and its requirements of the record.
 
-    The functions raise ValueError for a value that cannot be made, KeyError for a column that is not there.
+    The functions raise ValueError for a value that cannot be built, KeyError for a missing column.
     """
 
     #: every column the mapping names
     columns: tuple[str, ...]
-    #: those without which there is no row: of time and topic
+    #: those of time and topic, without which there is no row
     needed: tuple[str, ...]
     makers: Mapping[str, Callable[[_Record], Any]]
-    #: patterns of `only` by column, as pairs: they are gone through for every line
+    #: patterns of `only` by column, as pairs, since every line is compared with all of them
     conditions: tuple[tuple[str, re.Pattern[str]], ...]
 
 
 def _field_map(reader: DelimitedReader) -> _FieldMap:
-    """Build the mapping of a reader; ValueError names the key that is wrong and what would be right."""
+    """Build the mapping of a reader. Raise ValueError with the wrong key and the right form."""
     if bool(reader.topic) == bool(reader.http_lookup):
         raise ValueError("either `topic` or `http_lookup` must give the topic of a lookup")
     topic = topic_template(reader.topic or "persistent://pulsar/http/{" + reader.http_lookup + "}")
@@ -317,7 +318,7 @@ def _field_map(reader: DelimitedReader) -> _FieldMap:
         result = label_rule(reader.result, "result")
         templates.append(result.source)
         makers["result"] = result.label
-    # In the order of the mapping: a header that lacks several columns is refused for the first of them.
+    # The order is that of the mapping, so a header that lacks several columns is refused for the first of them.
     columns = dict.fromkeys([*reader.only, *(column for template in templates for column in template.columns)])
     return _FieldMap(tuple(columns), (*time.columns, *topic.columns), makers, _conditions(reader.only))
 
@@ -338,7 +339,7 @@ def _check_keys(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> 
 
 
 def _number_maker(table: Mapping[str, Any], where: str) -> Callable[[_Record], float | None]:
-    """Build a number: `scale` times the column's, at least `min`; `default` if the column is empty or `-`."""
+    """Build a function for a number, `scale` times the column's, at least `min`, `default` for empty or `-`."""
     _check_keys(table, ("column", "default", "min", "scale"), where)
     template = value_template(table["column"])
     scale = _figure(table, "scale", where) or 1.0

@@ -1,7 +1,7 @@
-"""Read access logs of Pulsar's web server: lookups over HTTP, `GET /lookup/v2/topic/...`.
+"""Read access logs of Pulsar's web server for lookups over HTTP, `GET /lookup/v2/topic/...`.
 
 Up to 4.2 a line is NCSA's extended form with the latency in ms behind it, alone or as the message of an event in any
-layout; 5.0 writes an event with attributes, as text or JSON. Source: `docs/pulsar/logs.md`.
+layout. 5.0 writes an event with attributes, as text or JSON. Source: `docs/pulsar/logs.md`.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from lookup.model.time import parse_access_time
 
 __all__ = ["LOOKUP_PATH", "RESULT_OF_STATUS", "JettyAccessReader", "http_lookup"]
 
-#: Results by the status of the answer; others are failures.
+#: Results by the status of the answer. All others are failures.
 RESULT_OF_STATUS = {"200": "connect", "307": "redirect"}
 #: The path of every lookup over HTTP, in front of the topic.
 LOOKUP_PATH = "/lookup/v2/topic/"
 _NCSA = re.compile(
-    # A user's name may have blanks, and before the client may stand a logger's name and the same mark.
+    # A user's name may have blanks, and a logger's name and the same mark may come before the client.
     r"(?P<client>\S+) - (?:(?! - ).){1,200}? \[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
     r"\"(?P<method>[A-Z]+) (?P<uri>\S+)[^\"]*\" (?P<status>\d{3}) (?:\d+|-)"
     # Servers before Pulsar write more of their own behind the common part.
     r"(?: \"[^\"]*\" \"(?:[^\"\\]|\\.)*\")?(?:(?: (?P<latency>\d+))?\s*|\s.*)\Z"
 )
 _URI = re.compile(r"(?:https?://(?P<asked>[^/]+))?/lookup/v2/topic/(?P<path>[^?#\s]*)(?:\?(?P<query>[^#\s]*))?")
-#: A line that has the path but none of these is of another log, a client's for instance; the last one is all that is
-#: left of a request whose line was cut off.
+#: A line that has the path but none of these is of another log, for example a client's. The last pattern is the rest of
+#: a request whose line was cut off.
 _MARKS = ("RequestLog", "HTTP/", '"GET ')
 _REQUEST = ("uri", "status", "method")
 
 
 @dataclass(frozen=True)
 class JettyAccessReader(LogOrigin):
-    """Reads LOOKUPS from access logs; HTTP carries no lookup properties, and the answer's broker is not logged."""
+    """A reader of LOOKUPS in access logs. Lookups over HTTP have no properties, and no broker is logged."""
 
     name: ClassVar[str] = "jetty-access"
     expects: ClassVar[str] = "requests GET /lookup/v2/topic/... in a web server's access log"
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
-        """Yield a row per lookup; other requests are passed over."""
+        """Yield a row per lookup. Other requests are skipped."""
         layout = LineLayout(self, source)
-        # A request with a whole URL names the host that was asked; the reader's parameters know better.
+        # A request with a whole URL names the host that received it. The reader's parameters have precedence over it.
         known = {**self.cluster_of(source), "asked_broker": self.broker_of(source)}
         fixed = {name: value for name, value in known.items() if value is not None}
         for number, line in lines:
@@ -81,7 +81,7 @@ def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
         raise ValueError("the line is neither NCSA's extended form nor an event with uri, status and method")
     attributes = event.attributes
     latency = number_of(attributes.get("durationMs") or "0", "durationMs")
-    # The event is written when the answer is; the lookup arrived before.
+    # The event is written with the answer, so the lookup arrived before.
     arrived = event.ts - round(latency * 1_000)
     values = _lookup(attributes["uri"], attributes["status"], attributes["method"])
     client = host_of(attributes.get("clientAddr") or "") or None
@@ -94,7 +94,7 @@ def _lookup(uri: str, status: str, method: str) -> dict[str, Any] | None:
 
 
 def http_lookup(uri: str) -> dict[str, Any] | None:
-    """Return topic, authoritative, listener and asked broker of a lookup over HTTP, None if it is another request."""
+    """Read topic, authoritative, listener and receiving broker of a lookup over HTTP, None for another request."""
     match = _URI.search(uri)
     if match is None:
         return None

@@ -1,6 +1,6 @@
-"""Read the layouts of Pulsar's logs: a line of text or JSON becomes an event with time, message and attributes.
+"""Read the layouts of Pulsar's logs. A line of text or JSON becomes an event with time, message and attributes.
 
-Readers interpret the messages. Also here: the parameters that readers of such logs share.
+Readers interpret the messages. This module also has the common parameters of readers of such logs.
 
     A     12:27:31.643 [thread] INFO  logger - message                         <= 4.2, no date
     B     2023-09-20T08:27:32,188+0000 [thread] INFO  logger - message         <= 4.2 and 5.0
@@ -9,7 +9,7 @@ Readers interpret the messages. Also here: the parameters that readers of such l
     test  2024-10-26T01:32:04,373 - INFO  - [thread:Class] - message
     pipe  2020-11-06 14:13:16,906 | WARN  | [thread] | message | logger (File.java:775)
 
-Before a line of text may stand a prefix of a container runtime or a collector. Source: `docs/pulsar/logs.md`.
+A line of text may begin with a prefix of a container runtime or a collector. Source: `docs/pulsar/logs.md`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _SERVICE_URL = re.compile(
     r"(?:pulsar(?:\+ssl)?|https?)://(?P<host>\[[^\]]*\]|[^/:,\s]+)(?::(?P<port>\d+))?", re.IGNORECASE
 )
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
-# A thread's name may hold brackets, but not 200 characters: the bound keeps hostile lines from costing their square.
+# A thread's name may contain brackets, but is shorter than 200 characters. The bound limits the cost of hostile lines,
+# which would otherwise grow with the square of their length.
 _LAYOUTS = (
     re.compile(rf"\[.{{0,200}}?\]\s+{_LEVEL}\s+[\w.$@/-]+\s+-\s(?P<message>.*)"),
     re.compile(rf"\s-\s{_LEVEL}\s+-\s\[.{{0,200}}?:[\w.$]+\]\s-\s(?P<message>.*)"),
@@ -39,11 +40,11 @@ _LAYOUTS = (
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)\s?(Z|[+-]\d\d:?\d\d)?")
 _CLOCK = re.compile(r"(?<![\d:.])(\d\d:\d\d:\d\d[.,]\d{3})(?!\d)")
 _DAY_IN_PATH = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d\d)[-_.]?(\d\d)(?!\d)")
-#: A clock that goes back by more than this has passed midnight; less is threads that write late.
+#: A clock that goes back by more than this has passed midnight. Threads that write late go back by less.
 _HALF_DAY_US = 12 * 3_600 * 1_000_000
-# Only "word=" after " {" starts a context map: `LookupData{brokerUrl=...}` has no blank before the brace.
+# Only "word=" after " {" starts a context map. `LookupData{brokerUrl=...}` has no blank before the brace.
 _ATTRIBUTES = re.compile(r"(?P<message>[^{]*)\s\{(?P<attributes>[A-Za-z_][\w.]*=.*)\}\s*\Z")
-# Values are unescaped: a comma is a separator only if a key follows.
+# Values are not escaped, so a comma is a separator only if a key follows.
 _SEPARATOR = re.compile(r", (?=[A-Za-z_][\w.]*=)")
 _OPEN_RECORD = re.compile(r"[A-Z]\w*\[[^\]]*\Z")
 _CONTINUATION = re.compile(r"\s*at\s+[\w.$/]+|\s*Caused by:|\s*\.\.\. \d+ |\s*Suppressed:|[\w.$]+(?:Exception|Error)\b")
@@ -51,29 +52,29 @@ _CONTINUATION = re.compile(r"\s*at\s+[\w.$/]+|\s*Caused by:|\s*\.\.\. \d+ |\s*Su
 
 @dataclass(frozen=True)
 class LogOrigin:
-    """The parameters that all readers of servers' and clients' text logs share.
+    """The common parameters of all readers of servers' and clients' text logs.
 
-    They say what the text of a log does not: whose log it is, of which day, in which zone.
+    They give facts that are not in the text of a log, which are its broker, its day and its zone.
     """
 
     #: id of the broker whose log it is, `host:webPort`
     broker: str = ""
-    #: regular expression that finds that broker in the source's path; its first group, or all of it
+    #: regular expression that finds that broker in the source's path, by its first group or by the whole match
     broker_pattern: str = ""
     #: regular expression that finds the cluster in the source's path, likewise
     cluster_pattern: str = ""
-    #: port in the brokers' ids; service URLs in a log carry another one; 0 keeps the URL's
+    #: port in the brokers' ids, since service URLs in a log have another one, 0 keeps the URL's
     web_port: int = 8080
     #: ids of brokers whose URLs or names the port alone does not get right
     broker_ids: Mapping[str, str] = field(default_factory=dict)
     #: zone of timestamps without offset
     timezone: str = "UTC"
-    #: day of the first line, `2026-01-31`, of layouts without a date; else the path's
+    #: day of the first line, `2026-01-31`, for layouts without a date, by default the path's
     date: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse parameters that cannot work; ValueError says which."""
-        # Each is read again when a file is: mistakes should show before the first one is opened.
+        """Refuse parameters that cannot work. Raise ValueError with their names."""
+        # Each is read again with every file, but mistakes should show before the first file is opened.
         zone_of(self.timezone)
         if self.date:
             date.fromisoformat(self.date)
@@ -84,7 +85,7 @@ class LogOrigin:
                 raise ValueError(f"{name} is not a regular expression: {error}") from None
 
     def id_of(self, text: str) -> str | None:
-        """Return the id in the registry, `host:webPort`, of a service URL or an id; None for an empty text or null."""
+        """Convert a service URL or id to the id in the registry, `host:webPort`, None for an empty text or null."""
         text = text.strip()
         if not text or text == "null":
             return None
@@ -99,7 +100,7 @@ class LogOrigin:
         return f"{url['host']}:{port}" if port else url["host"]
 
     def broker_of(self, source: str) -> str | None:
-        """Return the id of the broker whose log a source is, None if it is not known."""
+        """Find the id of the broker that wrote a source, None if it is not known."""
         name = self.broker or _first_group(self.broker_pattern, source)
         if not name or name in self.broker_ids:
             return self.broker_ids.get(name or "")
@@ -109,7 +110,7 @@ class LogOrigin:
         return f"[{host}]:{self.web_port}" if ":" in host else f"{host}:{self.web_port}"
 
     def cluster_of(self, source: str) -> dict[str, str]:
-        """Return the column `cluster` of all rows of a source, nothing if the path does not name it."""
+        """Read the column `cluster` of all rows of a source from its path, empty if the path does not name it."""
         cluster = _first_group(self.cluster_pattern, source)
         return {"cluster": cluster} if cluster else {}
 
@@ -138,7 +139,7 @@ def is_continuation(line: str) -> bool:
 
 
 class LineLayout:
-    """Reads the lines of one source; remembers the day, which layout A leaves out.
+    """A reader of the lines of one source, which keeps the current day, since layout A leaves it out.
 
     Args:
         origin: zone, and the day if it is given.
@@ -154,13 +155,13 @@ class LineLayout:
         """Note the clock of a line that no reader reads, so that midnight is not missed."""
         if self._day is None or _DATED.match(line):
             return
-        # Only the beginning: messages hold clocks of their own.
+        # Only the beginning is searched, since messages contain clocks of their own.
         clock = _CLOCK.search(line, 0, 80)
         if clock is not None:
             self._moment(clock[1], self._day)
 
     def read(self, line: str) -> LogEvent | None:
-        """Return the line's event, None if the line is in none of the layouts."""
+        """Read the line's event, None if the line is in none of the layouts."""
         record = _json_record(line)
         if record is not None:
             message, attributes = _split(record["message"])
@@ -171,13 +172,13 @@ class LineLayout:
             match = layout.search(line)
             if match is not None:
                 message, attributes = _split(match["message"])
-                # Not where the match begins: `[pod/broker-0/broker]` before the time is taken for the thread.
+                # The match may begin too early, since `[pod/broker-0/broker]` before the time looks like the thread.
                 return LogEvent(self.time_before(line, match.start("level")), message, attributes)
         return None
 
     def time_before(self, line: str, end: int) -> int:
-        """Return the last complete timestamp in the first `end` characters, or the clock's on the current day, µs."""
-        # The last one: a collector puts its own time before the log's.
+        """Find the last complete timestamp in the first `end` characters, or the clock's on the current day, µs."""
+        # The last time counts, since a collector puts its own time before the log's.
         dated = _DATED.findall(line, 0, end)
         if dated:
             day, clock, offset = dated[-1]
@@ -201,7 +202,7 @@ class LineLayout:
 
 def _day_in(source: str) -> date | None:
     for year, month, day in reversed(_DAY_IN_PATH.findall(source)):
-        # Eight digits may be anything: an id, a build.
+        # Eight digits may be something else, such as an id or a build.
         try:
             return date(int(year), int(month), int(day))
         except ValueError:

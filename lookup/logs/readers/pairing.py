@@ -1,4 +1,4 @@
-"""Hold rows of a log back while later lines may complete or withdraw them; yield them in the order of the source."""
+"""Hold rows of a log back while later lines may complete or withdraw them. They keep the order of the source."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lookup.model.documents import Refuted, Row, Unreadable
 
 __all__ = ["Pairing"]
 
-#: A client gives a lookup up after 30 s (`operation_timeout_seconds`), and as long does a broker wait for an owner; no
-#: later line says more of either.
+#: A client gives up a lookup after 30 s (`operation_timeout_seconds`), and a broker waits as long for an owner. Later
+#: lines are not about either.
 _PATIENCE_US = 30_000_000
-#: Rows held back at most, if the clock of a log stands still.
+#: Maximum number of rows held back, if the clock of a log does not advance.
 _MOST_HELD = 100_000
 
 
@@ -24,21 +24,21 @@ class _Entry:
     line: int
     ts: int
     values: dict[str, Any] | None = None
-    #: what is no row
+    #: a record that is not a row
     other: Unreadable | Refuted | None = None
     table: Any = "lookups"
-    #: topic whose answer the request waits for; None if it waits for none
+    #: topic whose answer the request waits for, None if it does not wait
     topic: str | None = None
-    #: what a later line may withdraw the row by; None if none can
+    #: claim by which a later line may withdraw the row, None if none can
     claim: str | None = None
     is_withdrawn: bool = False
 
 
 class Pairing:
-    """Joins requests with their answers, and takes back rows that later lines refute.
+    """A queue that joins requests with their answers, and withdraws rows that later lines refute.
 
-    Rows are held back while an earlier one waits. Answers carry no id of their request: the oldest waiting request of
-    the topic gets the answer.
+    Rows are held back while an earlier one waits. Answers do not have the id of their request, so the oldest waiting
+    request of the topic gets the answer.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Pairing:
         self._waiting.setdefault(topic, deque()).append(request)
 
     def answer(self, row: Row) -> None:
-        """Give an answer to the request that waits for it; without one it is a row of its own.
+        """Give an answer to the request that waits for it. Without such a request the answer is a row of its own.
 
         The request keeps its own time and client.
         """
@@ -62,12 +62,12 @@ class Pairing:
         if request is None or request.values is None:
             self.put(row)
         else:
-            # Threads write late: an answer may bear an earlier time than its request.
+            # Threads write late, so an answer may have an earlier time than its request.
             latency_ms = max(row.values["ts"] - request.ts, 0) / 1_000
             request.values = {**row.values, **request.values, "latency_ms": latency_ms}
 
     def put(self, record: Row | Unreadable | Refuted, claim: str | None = None) -> None:
-        """Take a row or record that waits for nothing but, perhaps, that a later line withdraws it by its claim."""
+        """Add a row or record that does not wait for an answer. A later line may withdraw it by its claim."""
         if not isinstance(record, Row):
             self._entries.append(_Entry(record.line, 0, other=record))
             return
@@ -77,7 +77,7 @@ class Pairing:
             self._claims[claim] = entry
 
     def claimed_at(self, claim: str) -> int | None:
-        """Return the time of the latest row that can still be withdrawn by a claim, µs; None if there is none."""
+        """Look up the time of the latest row that a claim can still withdraw, µs, None if there is none."""
         entry = self._claims.get(claim)
         return None if entry is None else entry.ts
 
@@ -87,7 +87,7 @@ class Pairing:
         entry.is_withdrawn, entry.claim = True, None
 
     def ready(self, now: float = math.inf) -> Iterator[Row | Unreadable | Refuted]:
-        """Yield what need not be held any longer at a time, µs; at the end of a log everything."""
+        """Yield the records that need not be held any longer at a time, µs, and all records at the end of a log."""
         while self._entries:
             first = self._entries[0]
             waits = first.topic is not None or first.claim is not None

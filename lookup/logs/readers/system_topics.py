@@ -1,7 +1,7 @@
-"""Read what Pulsar's load manager publishes in its system topics: ownership, brokers' load and top bundles.
+"""Read the load manager's system topics, with ownership, brokers' load and top bundles.
 
-The engine's conflict rule decides which records of the state topic hold; here is what a record that holds means for
-OWNERSHIP, LOADS and BUNDLES, for dumps in JSON Lines, brokers' logs, which print such records, and live clusters.
+The engine's conflict rule decides which records of the state topic are valid. This module converts valid records to
+OWNERSHIP, LOADS and BUNDLES. It serves dumps in JSON Lines, brokers' logs, which print such records, and live clusters.
 
 Source: `docs/pulsar/load-managers.md`, `docs/pulsar/logs.md`, "State records beside the log".
 """
@@ -34,9 +34,10 @@ _S = ServiceUnitState
 
 @dataclass(frozen=True)
 class SystemTopicsReader:
-    """Reads OWNERSHIP, LOADS and BUNDLES from messages of the load manager's system topics, in JSON Lines.
+    """A reader of OWNERSHIP, LOADS and BUNDLES in messages of the load manager's system topics, in JSON Lines.
 
-    A line is one message with the keys `topic`, `key`, `publish_time_ms` and `value`, null for a tombstone; others are
+    A line is one message with the keys `topic`, `key`, `publish_time_ms` and `value`, null for a tombstone. Other keys
+    are
     not read. A source has the records of the state topic in the topic's order.
     """
 
@@ -49,7 +50,7 @@ class SystemTopicsReader:
     reads_objects: ClassVar[bool] = True
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
-        """Yield changes of ownership and the load that brokers report; messages of other topics are passed over."""
+        """Yield changes of ownership and the load that brokers report. Messages of other topics are skipped."""
         changes = OwnershipChanges()
         for number, line in lines:
             if not line.strip():
@@ -72,7 +73,7 @@ def _rows(line: int, record: dict[str, Any], changes: OwnershipChanges) -> Itera
         change = changes.take(key, None if message is None else ServiceUnitStateData.from_json(message), ts_us)
         if change is not None:
             yield Row("ownership", line, change)
-    # A tombstone says that a broker is gone, for which there is the registry.
+    # A tombstone means that a broker is gone, which the registry records.
     elif message is not None and topic == BROKER_LOAD_TOPIC:
         yield Row("loads", line, load_row(key, message, ts_us))
     elif message is not None:
@@ -80,10 +81,11 @@ def _rows(line: int, record: dict[str, Any], changes: OwnershipChanges) -> Itera
 
 
 def ownership_change(owner: str | None, data: ServiceUnitStateData) -> dict[str, Any] | None:
-    """Return the columns `event`, `broker` and `boundaries` of the change that a record makes, None if it makes none.
+    """Build the columns `event`, `broker` and `boundaries` of a record, None if the owner stays.
 
-    A bundle loses its owner when the release begins, not when it ends; a split leaves the owner to the children, which
-    have it from their own first record on.
+    A bundle loses its owner when the release begins, not when it ends. A split leaves the owner to the children, from
+    their
+    own first record on.
 
     Args:
         owner: the bundle's owner until now, None if it has none.
@@ -103,7 +105,7 @@ def ownership_change(owner: str | None, data: ServiceUnitStateData) -> dict[str,
 
 
 def split_boundaries(children: Iterable[str]) -> list[str]:
-    """Return the column `boundaries` of a split: the ends of the children's ranges, those of the parent included.
+    """Build the column `boundaries` of a split, the ends of the children's ranges and so the parent's.
 
     Raises:
         InvalidNameError: if a child has no range.
@@ -113,9 +115,9 @@ def split_boundaries(children: Iterable[str]) -> list[str]:
 
 
 class OwnershipChanges:
-    """Follows the state topic, whose records come in the topic's order, and finds the changes of ownership.
+    """A tracker of the state topic, whose records come in the topic's order, that finds the changes of ownership.
 
-    It may begin at any record: what the first record of a bundle says of the owner until then is believed.
+    It may begin at any record. The previous owner in the first record of a bundle is accepted.
     """
 
     def __init__(self) -> None:
@@ -123,17 +125,17 @@ class OwnershipChanges:
         self._owners: dict[str, str | None] = {}
 
     def take(self, bundle: str, data: ServiceUnitStateData | None, ts_us: int) -> dict[str, Any] | None:
-        """Return the row of OWNERSHIP that a record makes, without the cluster; None if it makes none.
+        """Build the row of OWNERSHIP for a record, without the cluster, None if the owner stays.
 
         Args:
             data: None for a tombstone.
 
         Raises:
-            InvalidNameError: if the bundle or a child is malformed; the record is left out then.
+            InvalidNameError: if the bundle or a child is malformed, and then the record is left out.
         """
         name = NamespaceBundle.parse(bundle)
         children = [f"{name.namespace}/{BundleRange.parse(child)}" for child in (data.split if data else ())]
-        # Tools write hashes in several spellings; a bundle has one.
+        # Tools write hashes in several spellings, but a bundle has only one.
         bundle = str(name)
         before = self._records.get(bundle)
         if should_keep_left(before, data, ChannelStorage.SYSTEM_TOPIC):
@@ -161,17 +163,17 @@ class OwnershipChanges:
 
 
 def load_row(broker: str, value: str, ts_us: int) -> dict[str, Any]:
-    """Return the row of LOADS that a broker's report makes, without the cluster.
+    """Build the row of LOADS for a broker's report, without the cluster.
 
     Raises:
-        InputError: if the report is none.
+        InputError: if the report is not valid.
     """
     broker_load_from_json(value)
     return {"ts": ts_us, "broker": broker, "load": value}
 
 
 def bundle_rows(value: str, ts_us: int) -> list[dict[str, Any]]:
-    """Return the rows of BUNDLES that a broker's list of its most loaded bundles makes, without the cluster."""
+    """Build the rows of BUNDLES for a broker's list of its most loaded bundles, without the cluster."""
     entries = parsed_object(value, "the list of top bundles").get("topBundlesLoadData", [])
     if not isinstance(entries, list):
         raise InputError(f"topBundlesLoadData is {shown(entries)}, not a list")

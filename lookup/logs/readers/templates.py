@@ -1,15 +1,15 @@
-"""Make values from the columns of a record: by templates, and by rules that derive labels.
+"""Build values from the columns of a record, by templates, and by rules that derive labels.
 
 A template is `persistent://nasa/http/{url}`. In the name of a topic every value is encoded for its position, so that
-different values never make the same name and no value adds a slash of its own.
+different values never give the same name and no value adds a slash of its own.
 
 A rule derives one of the properties that a client would have sent:
 
     rack = { column = "host", rule = "domain-label", index = -1, numeric = "ip", default = "unknown" }
 
 Rules: `column` (the value itself), `domain-label` (one label of a host name), `regex` (a group of a match), `map` (a
-table of values), `cidr` (a table of networks, the narrowest that holds the address wins). If a rule finds nothing,
-`default` is the label; without one there is no label.
+table of values), `cidr` (a table of networks, of which the narrowest that contains the address wins). If a rule finds
+nothing, `default` is the label. Without a default there is no label.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ _WHOLE_NAME = re.compile(r"(?:(?:non-)?persistent://)?\{[^{}]+\}")
 #: A template whose first column holds namespaces with their tenants.
 _WHOLE_NAMESPACE = re.compile(r"(?:non-)?persistent://\{[^{}]+\}/[^/]+")
 _FIELD = re.compile(r"\{([^{}]+)\}")
-# What may stand in a local name as it is; no metacharacter of regular expressions, see `looks_like_pattern`.
+# Characters of a local name that stay as they are, without metacharacters of regular expressions, see
+# `looks_like_pattern`.
 _LOCAL_SAFE = "-_.~=:,@"
-# Pulsar allows [-=:.\w] in tenants and namespaces; "=" introduces an encoded byte, so that it is encoded itself.
+# Pulsar allows [-=:.\w] in tenants and namespaces. "=" introduces an encoded byte, so it is encoded itself.
 _NAMESPACE_UNSAFE = re.compile(r"[^-:.\w]", re.ASCII)
 _NUMERIC = re.compile(r"\d+(?:\.\d+){3}\Z|[0-9a-fA-F]*:[0-9a-fA-F:.]+\Z")
 
@@ -44,16 +45,16 @@ _Finder = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Literal texts and columns in turn; `encoders` has one function per column."""
+    """Literal texts and columns in turn. `encoders` has one function per column."""
 
     literals: tuple[str, ...]
     columns: tuple[str, ...]
     encoders: tuple[_Encoder, ...]
 
     def fill(self, record: Mapping[str, str]) -> str:
-        """Put the record's values in; KeyError if the record lacks a column."""
+        """Insert the record's values. Raise KeyError if the record lacks a column."""
         if len(self.columns) == 1:
-            # Nearly every template is one column; this is the path of every value of every line.
+            # Nearly every template is one column, so every value of every line takes this path.
             return self.literals[0] + self.encoders[0](record[self.columns[0]]) + self.literals[1]
         parts = [self.literals[0]]
         for column, encode, literal in zip(self.columns, self.encoders, self.literals[1:], strict=True):
@@ -61,19 +62,20 @@ class Template:
         return "".join(parts)
 
     def fill_optional(self, record: Mapping[str, str]) -> str | None:
-        """Fill the template; None for an empty text."""
+        """Fill the template, None for an empty text."""
         return self.fill(record) or None
 
 
 def value_template(text: str) -> Template:
-    """Read a template of free text; a text without braces is the name of a column."""
+    """Read a template of free text. A text without braces is the name of a column."""
     return _parse_template(text if "{" in text else f"{{{text}}}", lambda before: str)
 
 
 def topic_template(text: str) -> Template:
-    """Read the template of a topic's name, or raise ValueError if it cannot make a topic.
+    """Read the template of a topic's name, or raise ValueError if it cannot give a topic.
 
-    `{column}` alone holds complete names, and `persistent://{column}` names without the domain: both stay as they are.
+    `{column}` alone contains complete names, and `persistent://{column}` names without the domain. Both stay as they
+    are.
     So does the namespace, with its tenant, in `persistent://{namespace}/{topic}`.
     """
     if _WHOLE_NAME.fullmatch(text):
@@ -88,14 +90,14 @@ def topic_template(text: str) -> Template:
 
     def encoder(before: str) -> _Encoder:
         slashes = before.count("/")
-        # A domain is one of two words: a value that is neither makes no topic, and encoding would hide that.
+        # A domain is one of two words. Any other value does not give a topic, and encoding would hide that.
         return str if slashes == 0 else _encode_namespace if slashes < 4 else _encode_local
 
     return _parse_template(text, encoder)
 
 
 def _parse_template(text: str, encoder: Callable[[str], _Encoder]) -> Template:
-    """Cut a template at its columns; `encoder` returns the encoder of a column from the text before it."""
+    """Cut a template at its columns. `encoder` returns the encoder of a column from the text before it."""
     pieces = _FIELD.split(text)
     if any(brace in literal for literal in pieces[0::2] for brace in "{}"):
         raise ValueError(f"template {shown(text)} has a brace that belongs to no {{column}}")
@@ -103,7 +105,7 @@ def _parse_template(text: str, encoder: Callable[[str], _Encoder]) -> Template:
     return Template(tuple(pieces[0::2]), tuple(pieces[1::2]), encoders)
 
 
-# Logs repeat their values; a topic is encoded once for thousands of lines.
+# Logs repeat their values, so a topic is encoded once for thousands of lines.
 _encode_local = lru_cache(maxsize=1 << 16)(partial(quote, safe=_LOCAL_SAFE))
 
 
@@ -114,24 +116,24 @@ def _encode_namespace(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LabelRule:
-    """A rule: the template of its text, and the function that derives the label from it."""
+    """A rule, with the template of its text, and the function that derives the label from it."""
 
     source: Template
     find: _Finder
 
     def label(self, record: Mapping[str, str]) -> str | None:
-        """Return the record's label, None if the rule finds nothing and has no default."""
+        """Derive the record's label, None if the rule finds nothing and has no default."""
         return self.find(self.source.fill(record))
 
 
 def label_rule(given: Mapping[str, Any] | str, where: str) -> LabelRule:
-    """Build a rule from settings; a text is the name of a column.
+    """Build a rule from settings. A text is the name of a column.
 
     Args:
         where: key of the rule, for messages.
 
     Raises:
-        ValueError: naming the key that is wrong and what would be right.
+        ValueError: with the wrong key and the right form.
     """
     table = {"column": given} if isinstance(given, str) else dict(given)
     kind = str(table.pop("rule", "column"))
@@ -214,7 +216,7 @@ def _cidr(table: Mapping[str, Any]) -> _Finder:
 
 #: Keys without which their rule can do nothing.
 _NEEDED = frozenset({"pattern", "values", "networks"})
-#: Every rule: what builds it and the keys it takes beside `column` and `default`.
+#: Every rule, with its builder and its keys in addition to `column` and `default`.
 _KINDS: Mapping[str, tuple[Callable[[Mapping[str, Any]], _Finder], tuple[str, ...]]] = {
     "column": (_column, ()),
     "domain-label": (_domain_label, ("index", "numeric")),

@@ -1,8 +1,8 @@
-"""Take texts out of the lines of a log, and report records that cannot be used.
+"""Extract texts from the lines of a log, and report records that cannot be used.
 
-Of a line of JSON a nested key is named by dots, `client.ip`. Every value is a text, as in a delimited file, so that
-templates and rules work on both alike: a null and a key that is absent are empty texts, a list is the text of its JSON.
-Bytes that are no UTF-8 are Latin-1, so that names which differ stay apart.
+A nested key of a line of JSON is named by dots, `client.ip`. Every value is a text, as in a delimited file, so that
+templates and rules work on both alike. A null and an absent key are empty texts, a list is the text of its JSON. Bytes
+that are not UTF-8 are read as Latin-1, so that different names stay different.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ codecs.register_error(LATIN_1, _as_latin_1)
 
 
 def decode_percent(text: str) -> str:
-    """Return a text without its percent-encoding.
+    """Decode the percent-encoding of a text.
 
     Example:
         >>> decode_percent("K%C3%B6ln"), decode_percent("K%F6ln")
@@ -60,7 +60,7 @@ def unreadable(line: int, reason: str, text: str) -> Unreadable:
 
 
 def number_of(text: str, what: str) -> float:
-    """Read a number; ValueError names what it should have been."""
+    """Read a number. Raise ValueError with the expected kind."""
     try:
         return float(text)
     except ValueError:
@@ -68,8 +68,8 @@ def number_of(text: str, what: str) -> float:
 
 
 def cut_quoted(line: str, delimiter: str, quote: str) -> list[str]:
-    """Return the values between delimiters, unquoted; ValueError if the quotes do not fit."""
-    # Line by line and strictly: a stray quote must spoil its own record, not swallow those that follow.
+    """Cut a line into the values between delimiters, unquoted. Raise ValueError if the quotes do not match."""
+    # Each line is read strictly and by itself, since a stray quote must spoil its own record, not the following ones.
     try:
         return next(csv.reader([line], delimiter=delimiter, quotechar=quote, strict=True))
     except csv.Error as error:
@@ -77,7 +77,7 @@ def cut_quoted(line: str, delimiter: str, quote: str) -> list[str]:
 
 
 def object_of(line: str) -> dict[str, Any]:
-    """Return the JSON object that a line is, or raise ValueError with a clause that says what the line is instead."""
+    """Read the JSON object of a line, or raise ValueError with a clause about the actual content."""
     try:
         return parsed_object(line, "the line")
     except InputError as error:
@@ -85,9 +85,9 @@ def object_of(line: str) -> dict[str, Any]:
 
 
 def value_at(record: Mapping[str, Any], name: str) -> str:
-    """Return the text of a key, or of a nested key by dots; an empty text if it is null or absent.
+    """Look up the text of a key, or of a nested key by dots, an empty text if it is null or absent.
 
-    A key that has dots itself goes before a nested one.
+    A key that contains dots has precedence over a nested one.
     """
     if name in record:
         return _text(record[name])
@@ -102,7 +102,7 @@ def value_at(record: Mapping[str, Any], name: str) -> str:
 
 
 def flatten(record: Mapping[str, Any], before: str = "") -> dict[str, str]:
-    """Return the texts of all values of an object, nested ones under their keys with dots between them."""
+    """Collect the texts of all values of an object, nested ones under their keys with dots between them."""
     texts: dict[str, str] = {}
     for key, value in record.items():
         name = before + key
@@ -113,5 +113,5 @@ def flatten(record: Mapping[str, Any], before: str = "") -> dict[str, str]:
 def _text(value: object) -> str:
     if isinstance(value, str):
         return value
-    # True and lists as JSON writes them; a number with the digits that it has as a float.
+    # True and lists are written as in JSON, a number with the digits that it has as a float.
     return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,18 +1,18 @@
-"""Read and write the catalog: topics with properties and labels by namespace, with revisions and ordered events.
+"""Read and write the catalog of topics with properties and labels, with revisions and ordered events.
 
-Checks of names, labels and properties are here; `state.py` makes writes safe and announces them.
+Names, labels and properties are checked here. `state.py` makes writes safe and announces them.
 
 Threads: a catalog may be used by any number of threads at the same time, over each storage.
 
-    question      is of one revision, and sees no unfinished transaction; it waits for none, nor for another process
-    `reading`     makes one revision of several questions; writes of other threads wait for the end of its block
-    write         waits for the write before it, and for another process that writes to the file; `together` makes one
-                  of several
-    listener      is called by one thread at a time, in the order of revisions, without a lock: it may ask and write. A
+    query         reads one revision, without unfinished transactions, and does not wait for them or for another process
+    `reading`     gives several queries one revision. Writes of other threads wait for the end of its block
+    write         waits for the write before it, and for another process that writes to the file. `together` joins
+                  several into one
+    listener      is called by one thread at a time, in the order of revisions, without a lock. It may read and write. A
                   write does not wait for listeners that another thread is calling
     `close`       is called once no other thread uses the catalog
 
-In a block of `reading` or `together` a thread must not wait for another one that uses the catalog.
+In a block of `reading` or `together` a thread must not wait for another thread that uses the catalog.
 
 Why: `docs/decisions/catalog-threads.md`.
 
@@ -54,20 +54,23 @@ from lookup.topics.catalog.state import CatalogState, Listener
 
 __all__ = ["Catalog"]
 
-#: Above this many topics no similar name is looked for: it would take minutes in the largest namespaces.
+#: Above this many topics no similar name is searched, since it would take minutes in the largest namespaces.
 _SEARCHED = 2_000
 
 
 class Catalog:
-    """Topics by namespace, kept in a file; satisfies `CatalogView`.
+    """Topics by namespace, kept in a file. It satisfies `CatalogView`.
 
-    A partitioned topic is its partitions: each is an entry of its own, and the plain name stands for all of them in
-    every write. Labels and properties hold for the whole topic: set on one partition, they are set on all. A topic that
-    only has a partition's name, beside one without the suffix that another catalog has as well, is a topic of its own.
+    A partitioned topic consists of its partitions. Each is an entry of its own, and the plain name means all of them in
+    every write. Labels and properties belong to the whole topic. If they are set on one partition, they are set on all.
+    A
+    topic that only looks like a partition, beside a topic without the suffix that another catalog has as well, is a
+    topic
+    of its own.
 
     Args:
-        storage: keeps the changes; absent: a temporary file, which goes with the catalog.
-        allowed_label_keys: keys that labels may have; None: any.
+        storage: keeps the changes. If it is absent, a temporary file is used, which is deleted with the catalog.
+        allowed_label_keys: keys that labels may have, None for any.
 
     Raises:
         InputError: if the storage cannot be read.
@@ -91,11 +94,11 @@ class Catalog:
 
     @property
     def identity(self) -> str:
-        """What tells this catalog from one that was made anew in its place; empty: its file is older."""
+        """An id that differs from that of a new catalog in its place, empty if its file is older."""
         return self._storage.identity
 
     def reading(self) -> AbstractContextManager[None]:
-        """Answer every question of a block from one revision; writes of other threads wait for its end.
+        """Answer every query of a block from one revision. Writes of other threads wait for its end.
 
         Raises:
             StateError: for a write or `refresh` in the block, unless the block is inside one of `together`.
@@ -103,33 +106,34 @@ class Catalog:
         return self._state.reading()
 
     def namespaces(self) -> Sequence[str]:
-        """Return the names of all namespaces, sorted."""
+        """List the names of all namespaces, sorted."""
         with self._state.asking():
             return sorted(self._state.namespaces)
 
     def topics(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
-        """Return every topic of a namespace, sorted: system topics too, partitions one by one.
+        """List every topic of a namespace, sorted, including system topics, and partitions one by one.
 
-        The answer is the same object until a topic of the namespace is created or deleted, so what a caller derives
-        from it, such as a hash, holds as long as that.
+        The result is the same object until a topic of the namespace is created or deleted. So values that a caller
+        derives from
+        it, such as a hash, are valid as long.
 
         Raises:
-            NotFoundError: if there is no such namespace; the same of every question about one.
+            NotFoundError: if there is no such namespace, as for every query of a namespace.
         """
         with self._state.asking():
             return self._state.topics_of(namespace).names(mode)
 
     def entry(self, topic: str) -> TopicEntry | None:
-        """Return one topic, None if there is none; a partitioned topic has entries for its partitions only."""
+        """Look up one topic, None if there is none. A partitioned topic has entries for its partitions only."""
         with self._state.asking():
             return self._state.entry(topic)
 
     def describe(self, topic: str) -> TopicEntry:
-        """Return a topic, or one of its partitions, which all have its labels and properties.
+        """Look up a topic, or one of its partitions, which all have its labels and properties.
 
         Raises:
             InvalidNameError: if it is no complete name of a topic.
-            NotFoundError: if there is no such topic, with the one that was probably meant.
+            NotFoundError: if there is no such topic, with the most similar name.
         """
         with self._state.asking():
             topics = self._state.namespaces.get(namespace_of(topic))
@@ -139,21 +143,21 @@ class Catalog:
             return entry
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
-        """Return the topics that have all of these properties, sorted, from an index; all topics for none.
+        """Find the topics that have all of these properties, sorted, from an index, or all topics for none.
 
-        As of `topics`, the answer is mostly the same object until properties change.
+        As for `topics`, the result is mostly the same object until properties change.
         """
         with self._state.asking():
             topics = self._state.topics_of(namespace)
             return topics.with_properties(mode, properties) if properties else topics.names(mode)
 
     def select(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """Return the topics that a selector selects, persistent and non-persistent, sorted, from the index of labels.
+        """Find the topics that a selector selects, of both persistences, sorted, from the index of labels.
 
-        As of `topics`, the answer is mostly the same object until labels change.
+        As for `topics`, the result is mostly the same object until labels change.
 
         Raises:
-            ArgumentError: for a selector without conditions: it is no way to say "every topic".
+            ArgumentError: for a selector without conditions, which does not mean every topic.
         """
         if not selector:
             raise ArgumentError("the selector has no condition; it needs at least one, such as env=prod")
@@ -172,7 +176,7 @@ class Catalog:
             self._add_namespace(name)
 
     def delete_namespace(self, namespace: str) -> None:
-        """Remove a namespace with what is in it: an event for each topic, then one for the namespace.
+        """Remove a namespace and its topics, with an event for each topic, then one for the namespace.
 
         Raises:
             NotFoundError: if there is no such namespace.
@@ -189,7 +193,7 @@ class Catalog:
         A partition that is created by its own name beside others has their labels and properties.
 
         Args:
-            partitions: how many; None: not partitioned, or one partition.
+            partitions: number of partitions, None if it is not partitioned, or is one partition.
 
         Raises:
             InvalidNameError, NotFoundError: for its name, and for a namespace that does not exist.
@@ -204,7 +208,8 @@ class Catalog:
         )
         whole = without_partition(topic)
         with self.together():
-            # Inside the transaction: it began with the writes of other processes, which may have created the topic.
+            # This is inside the transaction, which began with the writes of other processes, since these may have
+            # created the topic.
             self._require_namespace(namespace_of(topic))
             if self._parts(topic):
                 raise StateError(f"topic {topic!r} exists already")
@@ -213,7 +218,7 @@ class Catalog:
             partitions_there = self._storage.partitions(whole)
             shared = self._storage.entry(partitions_there[0]) if partitions_there else None
             if shared is not None:
-                # Labels and properties left out are those of the topic; a partition cannot have others.
+                # Missing labels and properties are those of the topic, since a partition cannot have others.
                 completed = (wanted.labels or shared.labels, wanted.properties or shared.properties)
                 if completed != (shared.labels, shared.properties):
                     raise ArgumentError(
@@ -234,7 +239,7 @@ class Catalog:
                 self._state.make(name, None)
 
     def set_pairs(self, kind: PairKind, topic: str, pairs: Pairs) -> None:
-        """Add labels or properties to those a topic has; of a key that is there the value is replaced.
+        """Add labels or properties to those of a topic. The values of existing keys are replaced.
 
         Raises:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
@@ -245,30 +250,31 @@ class Catalog:
         self._amend(topic, lambda before: merged_pairs(before, added, rules), rules)
 
     def remove_pairs(self, kind: PairKind, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
-        """Remove the labels or properties of some keys, or all; keys that a topic does not have are passed over.
+        """Remove the labels or properties of some keys, or all. Keys that a topic does not have are ignored.
 
         Raises:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
-            ArgumentError: if neither keys nor everything is named, or both.
+            ArgumentError: if neither keys nor everything is given, or both.
         """
         rules = self._rules[kind]
         removed = checked_keys(keys, rules, everything=everything)
         self._amend(topic, lambda before: pairs_without(before, removed), rules)
 
     def mirror(self, topic: str, entry: TopicEntry | None) -> None:
-        """Copy one entry from another catalog, None: gone; its namespace is added if it is missing.
+        """Copy one entry from another catalog, None if it was deleted. A missing namespace is added.
 
-        Nothing is propagated to other partitions and no limit is checked: the other catalog has done that.
+        Nothing is propagated to other partitions and no limit is checked, since the other catalog has done that.
         """
         with self.together():
             self._add_namespace(str(TopicName.parse(topic).namespace))
             self._state.make(topic, entry)
 
     def together(self) -> AbstractContextManager[None]:
-        """Make one transaction of the writes in a block: all are kept, or none if it raises.
+        """Join the writes in a block into one transaction. All are kept, or none if it raises.
 
-        Listeners are called when it ends, and questions see none of it until then, those of the block neither; the
-        writes of the block build on each other.
+        Listeners are called when it ends. Until then no query sees its changes, not even in the block. The writes of
+        the block
+        build on each other.
 
         Raises:
             InputError: if another process writes to the file for too long.
@@ -276,14 +282,14 @@ class Catalog:
         return self._state.together()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call a listener with every event after this revision, once each, in order; return a function that ends it.
+        """Call a listener with every event after this revision, once, in order. The result is a function to stop.
 
-        Events come once they are safe, those of other processes too. A listener must not raise.
+        Events are announced once they are safe, including those of other processes. A listener must not raise.
         """
         return self._state.subscribe(listener)
 
     def events_since(self, revision: int) -> Sequence[TopicEvent]:
-        """Return the events after a revision up to this catalog's own, in order.
+        """List the events after a revision up to this catalog's own, in order.
 
         Raises:
             StateError: if some of them are no longer kept (take a snapshot), or the revision is ahead.
@@ -294,10 +300,11 @@ class Catalog:
             return tuple(event for event in events if event.revision <= self._state.revision)
 
     def refresh(self) -> None:
-        """Take in the writes of other processes to the storage, and call the listeners; every write does it too.
+        """Read the writes of other processes to the storage, and call the listeners. Every write does it too.
 
-        If more was written than the storage keeps events, the topics are read anew. Listeners then get an event for
-        each difference, the last with the storage's revision; the events before the first one count as missed.
+        If more was written than the storage keeps events, the topics are read again. Listeners then get an event for
+        each
+        difference, the last with the storage's revision. The events before the first one count as missed.
         """
         self._state.refresh()
 
@@ -310,7 +317,7 @@ class Catalog:
             # Asked first, so that an unknown partition of a known topic is refused.
             self._meant_by(topic)
             whole = without_partition(topic)
-            # A topic beside one that has its name without the suffix, `o-partition-0` beside `o`, is no partition.
+            # A topic beside another of its name without the suffix, `o-partition-0` beside `o`, is no partition.
             names = self._storage.partitions(whole) if self._storage.entry(whole) is None else (topic,)
             for name in names:
                 entry = self._storage.entry(name)
@@ -321,7 +328,7 @@ class Catalog:
 
     def _require_namespace(self, namespace: str) -> None:
         if not self._storage.has_namespace(namespace):
-            # In memory there is none either: it follows what is committed.
+            # There is none in memory either, since memory follows the committed changes.
             with self._state.asking():
                 self._state.topics_of(namespace)
 
@@ -330,7 +337,7 @@ class Catalog:
             self._state.save(TopicEvent(0, "namespace-created", namespace))
 
     def _parts(self, topic: str) -> Sequence[str]:
-        """Return the names of the entries that a name stands for: itself, or all its partitions; none: unknown."""
+        """List the names of a topic's entries, which are itself, or all its partitions, empty if it is unknown."""
         return self._storage.partitions(topic) if self._storage.entry(topic) is None else (topic,)
 
     def _meant_by(self, topic: str) -> Sequence[str]:
@@ -340,8 +347,9 @@ class Catalog:
         return parts
 
     def _unknown(self, topic: str) -> NotFoundError:
-        """Return the error for a topic that is not there, with the one that was probably meant."""
-        # Not before: a name that is here may be one that no new topic can have, since a cluster permits more.
+        """Build the error for a missing topic, with the most similar name."""
+        # The check is not made earlier, since an existing name may not be valid for a new topic. Clusters permit more
+        # names.
         checked_name(topic)
         # A write comes here without the lock of memory, and sorting the names changes memory.
         with self._state.asking():

@@ -1,12 +1,12 @@
-"""Hold the topics of one namespace in memory, with indexes of their labels and properties: key -> value -> names.
+"""Hold the topics of one namespace in memory, with indexes of their labels and properties, key -> value -> names.
 
-`catalog.py` checks names, `state.py` hands events in. A topic takes about 410 bytes with three labels.
+`catalog.py` checks names, `state.py` passes events in. A topic takes about 410 bytes with three labels.
 
 Rule for changes to this file: `put` and `remove` may be interrupted between any two steps, and the next `put` or
-`remove` of the same topic must then do all that is left. What follows from the entries, as the sorted names do, is
-brought up to date when it is asked for, and made anew if that fails.
+`remove` of the same topic must then complete them. Values derived from the entries, such as the sorted names, are
+updated when they are read, and computed again if that fails.
 
-Source: PIP-451, first draft (`labelTopicInvertedIndex`); `docs/decisions/labels-by-name.md`.
+Source: PIP-451, first draft (`labelTopicInvertedIndex`), `docs/decisions/labels-by-name.md`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from lookup.topics.catalog.naming import partitions_among, schemes_of
 
 __all__ = ["NamespaceTopics"]
 
-#: Above this many changed names, all are sorted again, which takes one pass; below, each is inserted at its place.
+#: Above this many changed names, all are sorted again, which takes one pass. Below, each is inserted at its place.
 _INSERTED = 64
-#: Answers of an index that are kept: clients ask the same again and again.
+#: Number of cached results of an index, since clients repeat their queries.
 _KEPT = 64
 
 
@@ -34,7 +34,7 @@ class _Index:
         self.kept: Recent[Hashable, tuple[str, ...]] = Recent(_KEPT)
 
     def change(self, name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Take in that a topic's pairs have changed; no empty set is kept."""
+        """Update the index after a topic's pairs have changed. No empty set is kept."""
         if old == new:
             return
         self.kept.clear()
@@ -50,7 +50,7 @@ class _Index:
             self.names.setdefault(key, {}).setdefault(value, set()).add(name)
 
     def met(self, term: Term) -> Collection[set[str]]:
-        """Return the topics that meet a condition, by value."""
+        """List the topics that satisfy a condition, by value."""
         values = self.names.get(term.key, {})
         if isinstance(term, Exists):
             return values.values()
@@ -67,7 +67,7 @@ class NamespaceTopics:
     def __init__(self) -> None:
         self._entries: dict[str, TopicEntry] = {}
         self._labels, self._properties = _Index(), _Index()
-        # All names sorted; None until the first question, so that filling a namespace does not sort it per topic.
+        # All names sorted, None until the first read, so that filling a namespace does not sort it per topic.
         self._sorted: list[str] | None = None
         #: names that came or went since they were sorted
         self._unsorted: set[str] = set()
@@ -81,11 +81,11 @@ class NamespaceTopics:
         return topic in self._entries
 
     def entry(self, topic: str) -> TopicEntry | None:
-        """Return a topic, None if there is none of that name."""
+        """Look up a topic, None if there is none of that name."""
         return self._entries.get(topic)
 
     def a_partition(self, whole: str) -> TopicEntry | None:
-        """Return one of the partitions of a topic, None if it is not partitioned."""
+        """Look up one of the partitions of a topic, None if it is not partitioned."""
         partition = next(partitions_among(self._in_order(), whole), None)
         return None if partition is None else self.entry(partition)
 
@@ -99,7 +99,7 @@ class NamespaceTopics:
         if before is None:
             self._note_name(entry.name)
         self._change(entry.name, before or _NOTHING, entry)
-        # Last: until then all of it is done again. Most topics have their pairs in common with others.
+        # This is the last step, and until then all of them are repeated. Most topics share their pairs with others.
         self._entries[entry.name] = TopicEntry(entry.name, _share_pairs(entry.properties), _share_pairs(entry.labels))
 
     def remove(self, topic: str) -> None:
@@ -111,17 +111,17 @@ class NamespaceTopics:
             del self._entries[topic]
 
     def extend(self, entries: Sequence[TopicEntry]) -> None:
-        """Add new topics, many at once; for a catalog that opens, before any topic is removed."""
+        """Add many new topics at once, for a catalog that opens, before any topic is removed."""
         self._sorted = None
         for entry in entries:
             self.put(entry)
 
     def names(self, mode: Mode) -> tuple[str, ...]:
-        """Return the names of a mode, sorted: the same tuple until a topic comes or goes."""
+        """List the names of a mode, sorted, as the same tuple until a topic is created or deleted."""
         kept = self._by_mode.get(mode)
         if kept is not None:
             return kept
-        # Sorted, all names of one domain stand together, and their scheme ends before the character after "/".
+        # In sorted order, all names of one domain are neighbours, and their scheme ends before the character after "/".
         schemes = schemes_of(mode)
         first, last = min(schemes), max(schemes)[:-1] + "0"
         names = self._in_order()
@@ -129,11 +129,11 @@ class NamespaceTopics:
         return kept
 
     def select(self, selector: Selector) -> tuple[str, ...]:
-        """Return the names that a selector selects, sorted: mostly the same tuple until a topic changes."""
+        """List the names that a selector selects, sorted, mostly as the same tuple until a topic changes."""
         return self._answer(selector, self._labels, lambda entry: entry.labels)
 
     def with_properties(self, mode: Mode, properties: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the names of a mode that have all of these properties, sorted: mostly the same tuple likewise."""
+        """List the names of a mode with all of these properties, sorted, mostly as the same tuple as before."""
         terms = tuple(Equals(key, value) for key, value in sorted(properties.items()))
         return self._answer(terms, self._properties, lambda entry: entry.properties, schemes_of(mode))
 
@@ -147,7 +147,7 @@ class NamespaceTopics:
 
     def _in_order(self) -> list[str]:
         names, changed = self._sorted, self._unsorted
-        # Sorted anew next time if anything below fails.
+        # They are sorted again next time if anything below fails.
         self._sorted = None
         self._unsorted = set()
         if names is None:
@@ -177,11 +177,11 @@ class NamespaceTopics:
         of: Callable[[TopicEntry], Mapping[str, str]],
         schemes: tuple[str, ...] = (),
     ) -> tuple[str, ...]:
-        """Return the names of some schemes that meet all conditions, sorted, and keep them for the next time."""
+        """List the names of some schemes that satisfy all conditions, sorted, and cache them."""
         question = selector, schemes
         answer = index.kept.get(question)
         if answer is None:
-            # The condition that the fewest topics meet comes first: each further one only narrows its topics.
+            # The condition with the fewest topics comes first, since each further one only narrows its topics.
             by_term = [(index.met(term), term) for term in selector]
             by_term.sort(key=lambda met: sum(map(len, met[0])))
             names = set[str]().union(*by_term[0][0]) if by_term else set[str]()

@@ -1,11 +1,11 @@
-"""Take names of topics apart: scheme, namespace and partition suffix; recognise Pulsar's own topics.
+"""Parse names of topics into scheme, namespace and partition suffix, and recognise Pulsar's own topics.
 
-Most functions take names as they come, many at a time; only `names_of`, `checked_*` and `fault_of` check them. A new
-name must meet more rules than one that exists somewhere, which must be listed and can be deleted.
-`lookup.model.names` reads a name into its parts.
+Most functions take names without checks, many at a time. Only `names_of`, `checked_*` and `fault_of` check them. A new
+name must satisfy more rules than an existing one, which must be listed and can be deleted. `lookup.model.names` parses
+a name into its parts.
 
-Source: `docs/pulsar/protocol.md`; which suffix numbers a partition: Pulsar's `TopicName.getPartitionIndex`. Names
-that begin with two underscores and are not listed here are users' names.
+Source: `docs/pulsar/protocol.md`, and for the suffix of a partition Pulsar's `TopicName.getPartitionIndex`. Names that
+begin with two underscores and are not listed here are users' names.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _SUFFIX = re.compile(rf"{_MARK}(0|[1-9][0-9]{{0,9}})\Z")
 #: The largest partition Java can number.
 _LAST = (1 << 31) - 1
 
-#: Characters of a topic's name, partition suffix included. Pulsar names no limit; this is that of a file's path, and a
-#: message of Pulsar's usual 5 MiB still holds a thousand such names.
+#: Characters of a topic's name, including the partition suffix. Pulsar does not have a limit. This is that of a file's
+#: path, and a message of Pulsar's usual 5 MiB still holds a thousand such names.
 _MAX_NAME_LENGTH = 4_096
 #: Characters of a namespace's name, which leave three quarters to the names of its topics.
 _MAX_NAMESPACE_LENGTH = _MAX_NAME_LENGTH // 4
-#: Partitions of one topic: all are written in one transaction, and a slip of the keyboard must not fill a disk.
+#: Partitions of one topic. All are written in one transaction, and a typing error must not fill a disk.
 _MAX_PARTITIONS = 100_000
 
 #: Pulsar: SystemTopicNames, the same from 4.0 to 5.0.
@@ -59,7 +59,7 @@ _PENDING_ACKS = "__transaction_pending_ack"
 
 
 def without_partition(topic: str) -> str:
-    """Return the partitioned topic that a partition belongs to, other names as they are; `t-partition-01` is none."""
+    """Find the partitioned topic of a partition, and keep other names. `t-partition-01` is no partition."""
     if _MARK not in topic:  # most names, and much faster than the search
         return topic
     suffix = _SUFFIX.search(topic)
@@ -67,7 +67,7 @@ def without_partition(topic: str) -> str:
 
 
 def schemes_of(mode: Mode) -> tuple[str, ...]:
-    """Return the schemes of a mode, such as `persistent://`, or raise ArgumentError."""
+    """List the schemes of a mode, such as `persistent://`, or raise ArgumentError."""
     if mode not in MODES:
         raise ArgumentError(f"there is no mode {mode!r}; known: {', '.join(MODES)}")
     domains = ("persistent", "non-persistent") if mode == "all" else (mode,)
@@ -76,15 +76,15 @@ def schemes_of(mode: Mode) -> tuple[str, ...]:
 
 @lru_cache
 def prefixes_of(namespace: str, mode: Mode) -> tuple[str, ...]:
-    """Return the beginnings of the names of a namespace's topics, one per scheme, or raise ArgumentError."""
+    """List the beginnings of the names of a namespace's topics, one per scheme, or raise ArgumentError."""
     return tuple(f"{scheme}{namespace}/" for scheme in schemes_of(mode))
 
 
 def names_of(topic: str, partitions: int | None) -> Sequence[str]:
-    """Return the names of the entries that a topic has, after a check of its name.
+    """List the names of a topic's entries, after a check of its name.
 
     Args:
-        partitions: how many; None: not partitioned.
+        partitions: number of partitions, None if it is not partitioned.
 
     Raises:
         InvalidNameError: if it is not the complete name of a topic.
@@ -99,7 +99,7 @@ def names_of(topic: str, partitions: int | None) -> Sequence[str]:
     if not 1 <= partitions <= _MAX_PARTITIONS:
         raise ArgumentError(f"partitions is {partitions}, it must be between 1 and {_MAX_PARTITIONS:,}")
     names = tuple(f"{topic}{_MARK}{number}" for number in range(partitions))
-    # The largest number makes the longest name: if it fits, all do.
+    # The largest number gives the longest name. If it fits, all do.
     checked_name(names[-1])
     return names
 
@@ -115,10 +115,10 @@ def partitions_among(names: Sequence[str], whole: str) -> Iterator[str]:
 
 
 def checked_name(topic: str) -> TopicName:
-    """Read the complete name of a topic, which may be one that no catalog has.
+    """Read the complete name of a topic, which need not be in any catalog.
 
     Raises:
-        InvalidNameError: if it is not written as Pulsar writes it.
+        InvalidNameError: if it is not in Pulsar's form.
         ArgumentError: for its length, and for characters that no name may have.
     """
     fault = fault_of(topic)
@@ -131,7 +131,7 @@ def checked_new_name(topic: str) -> TopicName:
     """Read the complete name of a new topic, which must not look like another name to the eye.
 
     Raises:
-        InvalidNameError: if it is not written as Pulsar writes it.
+        InvalidNameError: if it is not in Pulsar's form.
         ArgumentError: as `checked_name` does, for invisible characters, and for blanks around the local name.
     """
     name = checked_name(topic)
@@ -142,7 +142,7 @@ def checked_new_name(topic: str) -> TopicName:
 
 
 def checked_namespace(namespace: str) -> str:
-    """Return the name of a namespace that topics can be in: two parts; `a/b/c` would read as topic `c` of `a/b`."""
+    """Check the name of a namespace for topics, which has two parts. `a/b/c` would read as topic `c` of `a/b`."""
     if len(namespace) > _MAX_NAMESPACE_LENGTH:
         message = f"namespace {shown(namespace)} has {len(namespace):,} characters, more than {_MAX_NAMESPACE_LENGTH:,}"
         raise ArgumentError(message)
@@ -155,9 +155,9 @@ def checked_namespace(namespace: str) -> str:
 
 
 def fault_of(topic: str) -> str | None:
-    """Return the reason why no new topic can have a name, as the end of a sentence; None if one can.
+    """Explain why no new topic can have a name, as the end of a sentence, None if one can.
 
-    Pulsar permits control characters and longer names, so that a catalog which follows a cluster may have such topics.
+    Pulsar permits control characters and longer names, so a catalog that follows a cluster may have such topics.
     """
     if len(topic) > _MAX_NAME_LENGTH:
         return f"has {len(topic):,} characters, more than the {_MAX_NAME_LENGTH:,} that a name may have"
@@ -166,23 +166,23 @@ def fault_of(topic: str) -> str | None:
 
 
 def namespace_of(topic: str) -> str:
-    """Return `tenant/namespace` of a complete name; of any other text a text that is no namespace."""
+    """Read `tenant/namespace` of a complete name. The result for any other text is not a namespace."""
     return "/".join(topic.partition("://")[2].split("/", 2)[:2])
 
 
 def partition_number(topic: str) -> int | None:
-    """Return the number of the partition that a name means, None if it means none."""
+    """Read the number of a partition from its name, None for other names."""
     whole = without_partition(topic)
     return None if whole == topic else int(topic[len(whole) + len(_MARK) :])
 
 
 def is_system_topic(topic: str) -> bool:
-    """Return whether a topic, or the one it is a partition of, is Pulsar's own."""
+    """Check whether a topic, or the topic of a partition, is Pulsar's own."""
     whole = without_partition(topic)
     local = whole.partition("://")[2].split("/", 2)[-1]
     return local in _LOCAL_NAMES or whole.endswith(_PENDING_ACKS) or whole.startswith(_COORDINATOR)
 
 
 def without_system_topics(topics: Iterable[str]) -> list[str]:
-    """Return the topics that are users', in their order."""
+    """Remove Pulsar's own topics, and keep the order of the others."""
     return [topic for topic in topics if not is_system_topic(topic)]

@@ -1,6 +1,6 @@
-"""Operations on a catalog as values: read, add and remove the labels or properties of a topic.
+"""Operations on a catalog as values, which read, add and remove the labels or properties of a topic.
 
-`apply` does one. Commands take them from users, and the decision server from requests.
+`apply` does one. Commands read them from users, and the decision server from requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROPERTIES: Final = "properties"
 
 @dataclass(frozen=True, slots=True)
 class GetPairs:
-    """Return a topic's labels or properties."""
+    """The operation that reads a topic's labels or properties."""
 
     kind: PairKind
     topic: str
@@ -37,7 +37,7 @@ class SetPairs:
 
 @dataclass(frozen=True, slots=True)
 class RemovePairs:
-    """Remove a topic's pairs by key, or all of them: one of the two."""
+    """The operation that removes either some of a topic's pairs by key, or all of them."""
 
     kind: PairKind
     topic: str
@@ -49,7 +49,7 @@ CatalogOperation: TypeAlias = GetPairs | SetPairs | RemovePairs
 
 
 def apply(operation: CatalogOperation, catalog: Catalog) -> Mapping[str, str] | None:
-    """Apply an operation to a catalog; return the labels or properties that it asks for, None if it asks for none."""
+    """Apply an operation to a catalog, and return the labels or properties that it reads, None if it reads none."""
     match operation:
         case GetPairs(kind, topic):
             # Those of all partitions are the same.

@@ -1,10 +1,11 @@
 """Check labels and properties, the pairs of texts on a topic, and read and write them as text.
 
-`k1=v1,k2=v2` or `k1:v1,k2:v2` is read and written as PIP-451 and PIP-452 have it; of a key that is given twice the last
-value counts, as in a map that is filled. Limits are checked before anything is stored. Around a key or value only the
-blank of the keyboard is stripped: any other white space there is invisible, and is refused.
+`k1=v1,k2=v2` or `k1:v1,k2:v2` is read and written as in PIP-451 and PIP-452. The last value of a repeated key counts,
+as
+in a map that is filled. Limits are checked before anything is stored. Only spaces are stripped around a key or value,
+since any other white space there is invisible, and is refused.
 
-Source: PIP-451 and PIP-452 for the separators; the limits are this catalog's own.
+Source: PIP-451 and PIP-452 for the separators. The limits are this catalog's own.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ MAX_LENGTH = 256
 #: Labels of one topic, and properties of one topic.
 MAX_PAIRS = 64
 
-#: What pairs of a topic are, as it stands in sentences; also the field of an entry.
+#: Name of a topic's pairs in messages, and the field of an entry.
 PairKind: TypeAlias = Literal["labels", "properties"]
 #: Labels or properties as they may be given.
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
-#: Characters that a label's value may not hold: selectors are divided at them, so no selector could name the value.
+#: Characters that a label's value may not contain, since selectors are divided at them and could not name the value.
 LABEL_SIGNS = ",=:()"
 #: The same of a label's key, with blanks and the signs of conditions that selectors do not have, such as `env!=prod`.
 LABEL_KEY_SIGNS = f"{LABEL_SIGNS}!<> "
@@ -46,9 +47,9 @@ _PROPERTY_SIGNS = ",=:"
 
 @dataclass(frozen=True, slots=True)
 class PairRules:
-    """What labels, or properties, may hold."""
+    """The limits of labels, or of properties."""
 
-    #: for one of them, as it stands in sentences
+    #: for one of them, in messages
     word: str
     field: PairKind
     #: characters that a key, and a value, may not hold
@@ -56,15 +57,15 @@ class PairRules:
     value_signs: str
     #: whether a value may be the empty text, so that the key is a mark
     may_be_empty: bool
-    #: keys that there may be; None: any
+    #: keys that are allowed, None for any
     allowed: frozenset[str] | None = None
 
     def of(self, entry: TopicEntry) -> Mapping[str, str]:
-        """Return the pairs of a topic."""
+        """Read the pairs of a topic."""
         return entry.labels if self.field == "labels" else entry.properties
 
     def with_pairs(self, entry: TopicEntry, pairs: Mapping[str, str]) -> TopicEntry:
-        """Return a topic with these pairs in place of its own."""
+        """Replace the pairs of a topic by these pairs."""
         return replace(entry, labels=pairs) if self.field == "labels" else replace(entry, properties=pairs)
 
 
@@ -74,7 +75,7 @@ PROPERTY_RULES = PairRules("property", "properties", _PROPERTY_SIGNS, _PROPERTY_
 
 
 def checked_pairs(pairs: Pairs, rules: PairRules) -> dict[str, str]:
-    """Return pairs as a dictionary."""
+    """Check pairs, and convert them to a dictionary."""
     checked = dict(pairs)
     _refuse_too_many(checked, rules)
     for key, value in checked.items():
@@ -90,19 +91,19 @@ def checked_pairs(pairs: Pairs, rules: PairRules) -> dict[str, str]:
 
 
 def merged_pairs(pairs: Mapping[str, str], added: Mapping[str, str], rules: PairRules) -> dict[str, str]:
-    """Return pairs with added ones, which replace the values of keys that are there, at most `MAX_PAIRS` together."""
+    """Add pairs, which replace the values of existing keys. There may be at most `MAX_PAIRS` together."""
     merged = {**pairs, **added}
     _refuse_too_many(merged, rules)
     return merged
 
 
 def pairs_without(pairs: Mapping[str, str], keys: Collection[str] | None) -> dict[str, str]:
-    """Return the pairs without those of some keys; None: of all keys."""
+    """Remove the pairs of some keys, None for all keys."""
     return {} if keys is None else {key: value for key, value in pairs.items() if key not in keys}
 
 
 def checked_keys(keys: Iterable[str], rules: PairRules, *, everything: bool) -> Collection[str] | None:
-    """Return the keys to remove, None for all keys."""
+    """Check the keys to remove, None for all keys."""
     if isinstance(keys, str):
         raise ArgumentError(f"the {rules.field} to remove are {shown(keys)}, which is one text and no list of keys")
     named = frozenset(keys)
@@ -112,12 +113,12 @@ def checked_keys(keys: Iterable[str], rules: PairRules, *, everything: bool) -> 
 
 
 def parse_each(text: str) -> Iterator[tuple[str, str]]:
-    """Read pairs separated by commas; the first `=` or `:` of each ends its key. An empty text holds none.
+    """Read pairs separated by commas. The first `=` or `:` of each ends its key. An empty text has none.
 
-    Those that have the key of another are yielded as well.
+    Pairs with a repeated key are yielded as well.
 
     Raises:
-        ArgumentError: naming the first piece without key or separator.
+        ArgumentError: with the first piece without key or separator.
 
     Example:
         >>> dict(parse_each("env=prod,tier:a"))
@@ -151,7 +152,7 @@ def _refuse_too_many(pairs: Mapping[str, str], rules: PairRules) -> None:
 def _check_text(text: str, what: str, signs: str) -> None:
     if not isinstance(text, str):
         raise ArgumentError(f"{what} is {text!r}, it must be a text")
-    # Before the text is shown or searched: it may be of any length.
+    # This comes before the text is shown or searched, since it may be of any length.
     if len(text) > MAX_LENGTH:
         raise ArgumentError(f"{what} has {len(text):,} characters, at most {MAX_LENGTH} are permitted: {shown(text)}")
     if not text:

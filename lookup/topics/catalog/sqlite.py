@@ -1,13 +1,13 @@
 """Keep a catalog in one SQLite file in WAL mode, which several processes may open.
 
-Once `commit` has returned, its changes are on the disk: neither a killed process nor a power failure takes them back.
-Every topic has a row, so that a catalog opens without a replay of its events; of the events the last are kept.
+Once `commit` has returned, its changes are on the disk, and neither a killed process nor a power failure undoes them.
+Every topic has a row, so a catalog opens without a replay of its events. Only the last events are kept.
 
-All that is saved between `begin` and `commit` is kept as a whole, and none of it after `rollback`. The file is open
-twice: writes, and the questions of a transaction about its own writes, have one connection, all other questions
-another, so that they neither wait for another process, as `begin` does, nor see a transaction that is not finished. One
-thread at a time uses each. A catalog without a file has a temporary one for the sake of these two, which costs it
-neither a write to the disk nor code of its own.
+All changes saved between `begin` and `commit` are kept as a whole, and none of them after `rollback`. The file is open
+twice. One connection is for writes and for reads of a transaction of its own writes, the other for all other reads. So
+these do not wait for another process, as `begin` does, and do not see an unfinished transaction. One thread at a time
+uses each. A catalog without a file has a temporary one, so that it can have both connections without code of its own
+and without writes to the disk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _APPLICATION_ID = 0x504C7463
 _VERSION = 2
 #: Rows that are read at once, so that their pairs are decoded by one call.
 _BATCH = 1_000
-#: FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply.
+#: FULL writes the log to the disk with every transaction. NORMAL would lose the last ones in a power failure.
 _SYNCHRONOUS = "FULL"
 #: Labels or properties of topics.
 _PAIRS = TypeAdapter(list[dict[str, str]])
@@ -54,9 +54,10 @@ class SqliteStorage:
     """Namespaces, topics and the last events in one file.
 
     Args:
-        path: of the file; it is made if it is missing. None: a temporary one, which goes with this object.
-        n_events: how many events are kept, at least one, for followers that missed some.
-        lock_timeout_s: how long to wait for another process that writes to the file, s.
+        path: path of the file, which is made if it is missing. None for a temporary one, which is deleted with this
+            object.
+        n_events: number of events that are kept, at least one, for followers that missed some.
+        lock_timeout_s: time to wait for another process that writes to the file, s.
         must_exist: whether a missing file is a mistake.
 
     Raises:
@@ -80,7 +81,7 @@ class SqliteStorage:
         self._lock_timeout_s = lock_timeout_s
         if self._path.is_dir():
             raise InputError(f"the catalog {self._path} is a folder; name a file, such as {self._path / 'topics.db'}")
-        # SQLite takes an empty file for a new database; here it is a catalog that was never written.
+        # SQLite treats an empty file as a new database. Here it is a catalog that was never written.
         if must_exist and not (self._path.is_file() and self._path.stat().st_size):
             raise InputError(f"there is no catalog {self._path}; a topic that is created makes one")
         self._open()
@@ -92,7 +93,7 @@ class SqliteStorage:
         return int(self._ask("SELECT coalesce(max(revision), 0) FROM events").fetchone()[0])
 
     def namespaces(self) -> Iterable[str]:
-        """Return the namespaces."""
+        """Read the namespaces."""
         return [name for (name,) in self._ask("SELECT name FROM namespaces")]
 
     def entries(self) -> Iterator[TopicEntry]:
@@ -105,7 +106,7 @@ class SqliteStorage:
                     yield TopicEntry(*entry)
 
     def events_since(self, revision: int) -> Iterable[TopicEvent]:
-        """Return the events after a revision, in order, as they are read."""
+        """Read the events after a revision, in order, one at a time."""
         row = self._ask("SELECT count(*), max(revision) FROM events WHERE revision > ?", revision).fetchone()
         # Without events the revision is read by a second statement, and another process may have written in between.
         n_kept, current = row[0], row[1] or self.revision
@@ -142,21 +143,21 @@ class SqliteStorage:
     def begin(self) -> None:
         """Keep other writers out, or raise InputError if one lasts longer than `lock_timeout_s`."""
         self.rollback()
-        # IMMEDIATE takes the lock now: a transaction that reads first and writes later may find that it is too late.
+        # IMMEDIATE takes the lock now, since a transaction that reads first and writes later may be too late.
         self._write("BEGIN IMMEDIATE")
         self._begun = self._saved = self._write("SELECT coalesce(max(revision), 0) FROM events").fetchone()[0]
 
     def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
-        """Keep the next event and the state of its topic or namespace; forget the event that is one too many.
+        """Keep the next event and the state of its topic or namespace, and delete a surplus event.
 
         Args:
-            event: its revision is given here.
-            entry: its topic as it is afterwards; None: deleted, or no topic's event.
+            event: its revision is set here.
+            entry: its topic afterwards, None if it was deleted or the event is not of a topic.
         """
         self._saved += 1
         pairs = map(_text, (event.old, event.new, event.properties))
         self._write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", self._saved, event.kind, event.topic, *pairs)
-        # None of its own transaction: memory follows by these.
+        # The transaction's own events are left out, since memory follows by these.
         self._write("DELETE FROM events WHERE revision <= ?", min(self._begun, self._saved - self._n_events))
         if entry is not None:
             pairs = map(_text, (entry.properties, entry.labels))
@@ -169,36 +170,36 @@ class SqliteStorage:
             self._write("DELETE FROM topics WHERE name = ?", event.topic)
 
     def has_namespace(self, namespace: str) -> bool:
-        """Return whether there is a namespace, as the transaction under way has it."""
+        """Check whether a namespace exists in the current transaction."""
         return self._write("SELECT 1 FROM namespaces WHERE name = ?", namespace).fetchone() is not None
 
     def names(self, namespace: str) -> Sequence[str]:
-        """Return the topics of a namespace, sorted, as the transaction under way has them."""
+        """List the topics of a namespace, sorted, in the current transaction."""
         return [name for prefix in sorted(prefixes_of(namespace, "all")) for name in self._names_from(prefix)]
 
     def entry(self, topic: str) -> TopicEntry | None:
-        """Return one topic as the transaction under way has it, None if there is none."""
+        """Read one topic in the current transaction, None if there is none."""
         row = self._write("SELECT properties, labels FROM topics WHERE name = ?", topic).fetchone()
         with self._sentences():
             return None if row is None else TopicEntry(topic, _pairs(row[0]), _pairs(row[1]))
 
     def partitions(self, whole: str) -> Sequence[str]:
-        """Return the partitions of a topic by number, as the transaction under way has them; none: not partitioned."""
+        """List the partitions of a topic by number in the current transaction, empty if it is not partitioned."""
         names = (name for name in self._names_from(f"{whole}-partition-") if without_partition(name) == whole)
         return sorted(names, key=lambda name: partition_number(name) or 0)
 
     def commit(self) -> None:
-        """Write to the disk what was saved; if this raises, nothing is kept."""
+        """Write the saved changes to the disk. If this raises, none is kept."""
         self._write("COMMIT")
 
     def rollback(self) -> None:
-        """Forget what was saved."""
+        """Discard the saved changes."""
         # SQLite has already rolled back after some errors, a full disk among them.
         if self.is_writing:
             self._writer.rollback()
 
     def close(self) -> None:
-        """Close the file; nothing else may be called afterwards."""
+        """Close the file. No other method may be called afterwards."""
         self._closing()
 
     def _open(self) -> None:
@@ -218,7 +219,7 @@ class SqliteStorage:
             )
 
     def _prepare(self) -> None:
-        # Tables before the mark: a process that makes them meanwhile makes both in one transaction.
+        # Tables are made before the mark. A process that makes them meanwhile makes both in one transaction.
         has_tables = self._has_tables()
         if has_tables and self._write("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise InputError(f"{self._path} is an SQLite file, but no catalog of topics")
@@ -234,7 +235,7 @@ class SqliteStorage:
                 self._write(f"PRAGMA user_version = {_VERSION}")
             self.commit()
         version = self._write("PRAGMA user_version").fetchone()[0]
-        #: of the file; a catalog that is made anew in its place has another. Empty: made before there were any
+        #: id of the file, which a new catalog in its place does not share, empty if it is older than ids
         self.identity = ""
         if self._write("SELECT 1 FROM sqlite_schema WHERE name = 'identity'").fetchone():
             self.identity = self._write("SELECT id FROM identity").fetchone()[0]
@@ -282,12 +283,12 @@ def _text(pairs: Mapping[str, str]) -> str:
     return json.dumps(dict(pairs), ensure_ascii=False, separators=(",", ":"), sort_keys=True) if pairs else "{}"
 
 
-# Most topics share their pairs with others; a mapping that is handed out is never written to.
+# Most topics share their pairs with others. A returned mapping is never changed.
 @lru_cache(maxsize=1 << 12)
 def _pairs(text: str) -> Mapping[str, str]:
     return _PAIRS.validate_json(f"[{text}]")[0]
 
 
 def _all_pairs(texts: Iterable[str]) -> Sequence[Mapping[str, str]]:
-    # One call per batch: for texts as short as these a call costs more than their decoding.
+    # There is one call per batch, since for short texts a call costs more than their decoding.
     return _PAIRS.validate_json(f"[{','.join(texts)}]")

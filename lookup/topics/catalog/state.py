@@ -1,14 +1,14 @@
-"""Keep the topics of a catalog in memory as its storage has them, and announce what changes.
+"""Keep the topics of a catalog in memory as its storage has them, and announce changes.
 
     write:  the storage begins, and waits for other processes -> memory follows it, as it does at any other time ->
             writes go to the storage -> it commits -> memory follows -> listeners are called
 
-What was committed is the truth: memory takes in the events after its own revision, whoever wrote them, and an error on
-the way leaves it behind until the next question. So a write that fails has nothing to undo here.
+Only committed changes are valid. Memory reads the events after its own revision, from any process, and an error on the
+way leaves it behind until the next query. So a write that fails has nothing to undo here.
 
-Two locks: `_writer` is held by a write from its beginning to its end, `_memory` by a question and while memory follows,
-so that no question waits for another process or for a transaction. They are taken in this order. Listeners are called
-without either.
+There are two locks. `_writer` is held by a write from its beginning to its end, `_memory` by a query and while memory
+follows, so that no query waits for another process or for a transaction. They are taken in this order. Listeners are
+called without either.
 
 `catalog.py` decides which writes are allowed.
 """
@@ -33,7 +33,7 @@ __all__ = ["Announcer", "CatalogState", "Listener"]
 
 
 def _differences(topic: str, now: TopicEntry | None, wanted: TopicEntry | None) -> Iterator[TopicEvent]:
-    """Yield the events, with revision 0, that turn one state of a topic into another, None: there is none."""
+    """Yield the events, with revision 0, from one state of a topic to another, None if it does not exist."""
     if wanted is None:
         if now is not None:
             yield TopicEvent(0, "deleted", topic, old=now.labels)
@@ -52,10 +52,10 @@ Listener = Callable[[TopicEvent], None]
 
 
 class Announcer:
-    """A queue of events for listeners: each hears every event once, by revision.
+    """A queue of events for listeners. Each receives every event once, by revision.
 
     One thread at a time calls listeners, which do not raise. Events that come meanwhile from another thread wait until
-    every listener has heard those before them, and are then announced by the same thread.
+    every listener has received the earlier ones, and are then announced by the same thread.
     """
 
     def __init__(self) -> None:
@@ -65,8 +65,8 @@ class Announcer:
         self._is_announcing = False
 
     def subscribe(self, listener: Listener, *, after: int) -> Callable[[], None]:
-        """Call a listener with every event after a revision; return a function that takes it out again."""
-        # Not keyed by the listener: the same function may listen twice.
+        """Call a listener with every event after a revision, and return a function that removes it."""
+        # Listeners are not keys, since the same function may be subscribed twice.
         token = object()
         self.listeners[token] = (after, listener)
 
@@ -76,7 +76,7 @@ class Announcer:
         return unsubscribe
 
     def expect(self, events: Iterable[TopicEvent]) -> None:
-        """Put events in the queue, in the order of revisions; only those that the storage has kept."""
+        """Put events in the queue, in the order of revisions. They must have been kept by the storage."""
         with self._lock:
             self._queue.extend(events)
 
@@ -93,7 +93,7 @@ class Announcer:
                     if event.revision > after:
                         listener(event)
         except BaseException:
-            # Events that were not announced are noticed as missing; the next ones come.
+            # Events that were not announced are noticed as missing, and the next ones are announced.
             if is_ours:
                 self._is_announcing = False
             raise
@@ -106,12 +106,12 @@ class Announcer:
             return None
 
 
-#: Topics that are read from a storage at once: enough to spare calls, few enough to be forgotten soon.
+#: Topics that are read from a storage at once, enough to save calls, few enough to be freed soon.
 _BATCH = 1_000
 
 
 class CatalogState:
-    """Topics by namespace in memory, as the storage has them; `asking` goes around every use of `namespaces`.
+    """Topics by namespace in memory, as the storage has them. Every use of `namespaces` is inside `asking`.
 
     Raises:
         InputError: if the storage cannot be read.
@@ -120,7 +120,7 @@ class CatalogState:
     def __init__(self, storage: SqliteStorage) -> None:
         self._storage = storage
         self._writer, self._memory = RLock(), RLock()
-        #: the thread that began the latest transaction, and the one in a block of `reading`; None: there is none
+        #: the thread that began the latest transaction, and the thread in a block of `reading`, None if there is none
         self._writing: int | None = None
         self._reading: int | None = None
         self._announcer = Announcer()
@@ -162,7 +162,7 @@ class CatalogState:
                 self._reading = before
 
     def topics_of(self, namespace: str) -> NamespaceTopics:
-        """Return the topics of a namespace, or raise NotFoundError with the one that was probably meant."""
+        """Look up the topics of a namespace, or raise NotFoundError with the most similar name."""
         topics = self.namespaces.get(namespace)
         if topics is None:
             raise NotFoundError(
@@ -171,13 +171,13 @@ class CatalogState:
         return topics
 
     def entry(self, topic: str) -> TopicEntry | None:
-        """Return one topic, None if there is no such topic or namespace."""
+        """Look up one topic, None if there is no such topic or namespace."""
         topics = self.namespaces.get(namespace_of(topic))
         return None if topics is None else topics.entry(topic)
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Make one transaction of all writes in the block; a block inside it belongs to it."""
+        """Join all writes in the block into one transaction. A block inside it belongs to it."""
         if self.is_writing:
             yield
             return
@@ -186,7 +186,7 @@ class CatalogState:
             with self._writer, self._transaction():
                 yield
         finally:
-            # Also after a failure: events of other processes were taken in, and are safe.
+            # This is done also after a failure, since events of other processes were applied, and are safe.
             self._announcer.announce()
 
     @contextmanager
@@ -204,23 +204,23 @@ class CatalogState:
         self._follow()
 
     def save(self, event: TopicEvent, entry: TopicEntry | None = None) -> None:
-        """Write the next event, with its topic as it is afterwards; only in a transaction."""
+        """Write the next event, with its topic afterwards, in a transaction."""
         if not self.is_writing:
             raise StateError("a catalog changes in a transaction only")
         self._storage.save(event, entry)
 
     def make(self, topic: str, wanted: TopicEntry | None) -> None:
-        """Give a topic another state, None: gone, with an event for each difference; only in a transaction."""
+        """Change a topic to another state, None for deleted, with an event per difference, in a transaction."""
         for change in _differences(topic, self._storage.entry(topic), wanted):
             self.save(change, wanted)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Add a listener for the events to come; return a function that takes it out."""
+        """Add a listener for later events, and return a function that removes it."""
         with self.asking():
             return self._announcer.subscribe(listener, after=self.revision)
 
     def refresh(self) -> None:
-        """Take in the writes of other processes; nothing to do in a transaction, which began with that."""
+        """Read the writes of other processes. A transaction began with that, so this does nothing in one."""
         if self.is_writing:
             return
         self._refuse_in_reading()
@@ -228,12 +228,13 @@ class CatalogState:
         self._announcer.announce()
 
     def _refuse_in_reading(self) -> None:
-        # Memory is locked by this thread there, and by the writer that it would wait for next: neither would go on.
+        # This thread has locked memory there, and the writer that it would wait for waits for memory, which is a
+        # deadlock.
         if self._reading == get_ident():
             raise StateError("a block that reads from one revision can neither write nor take in writes of others")
 
     def _follow(self) -> None:
-        """Take in the events that the storage has committed since; a step that is repeated changes nothing."""
+        """Apply the events that the storage has committed since. Repeating a step changes nothing."""
         with self._memory, self._storage.reading():
             current = self._storage.revision
             if current == self.revision:
@@ -243,7 +244,7 @@ class CatalogState:
             try:
                 missed, are_all = self._storage.events_since(self.revision), True
             except StateError:
-                # The file was put back to a time before: what this catalog has heard of has not happened.
+                # The file was restored to an earlier time, so the later events of this catalog have not happened.
                 if current < self.revision:
                     raise
                 missed, are_all = self._changes(current), False
@@ -252,7 +253,7 @@ class CatalogState:
             try:
                 for event in missed:
                     self._place(event)
-                    # Differences are no history: were they interrupted, the others are found anew.
+                    # Differences are not a history. If they were interrupted, the others are found again.
                     if are_all:
                         self.revision = event.revision
                     if self._announcer.listeners:
@@ -264,10 +265,11 @@ class CatalogState:
                 self._announcer.expect(taken_in)
 
     def _changes(self, current: int) -> Sequence[TopicEvent]:
-        """Return the differences between memory and the storage, for events that are no longer kept.
+        """List the differences between memory and the storage, for events that are no longer kept.
 
-        Each took one event or more, so there are enough revisions; the gap before them shows that some events were
-        missed. They end at the storage's revision.
+        Each took one event or more, so there are enough revisions. The gap before them shows that some events were
+        missed. They
+        end at the storage's revision.
         """
         changes: list[TopicEvent] = []
         namespaces = set(self._storage.namespaces())

@@ -1,4 +1,4 @@
-"""Answer requests for the topics of a namespace: patterns, selectors, hashes, custom listers and many owners."""
+"""Answer requests for the topics of a namespace, with patterns, selectors, hashes, custom listers and many owners."""
 
 from lookup.topics.listing.topic_list import TopicList, TopicsPattern, topics_hash
 from lookup.topics.listing.topic_lister import ListAnswer, TopicLister

@@ -1,4 +1,4 @@
-"""Hold a lister to its contract: check its interests, turn its failures into sentences.
+"""Check the contract of a lister, which is its interests, and convert its failures to sentences.
 
 `topic_lister.py` checks its answers.
 """
@@ -22,34 +22,34 @@ _KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
 @contextmanager
 def lister_failing(name: str, what: str) -> Iterator[None]:
-    """Turn an error of a lister into a sentence about it; errors that it raises on purpose stay as they are.
+    """Convert an error of a lister to a sentence about it. Errors that it raises on purpose stay as they are.
 
     Args:
-        name: of the lister.
+        name: name of the lister.
         what: the failure, as in "failed on public/default".
     """
     try:
         yield
     except (PulsarLookupError, KeyboardInterrupt):
         raise
-    # SystemExit too: a lister that exits must not end the command as if it had succeeded.
+    # SystemExit is caught too, since a lister that exits must not end the command as if it had succeeded.
     except BaseException as error:
         raise PolicyError(f"lister {name!r} {what}: {describe_error(error)}") from error
 
 
 def interests_of(lister: Lister) -> frozenset[EventKind]:
-    """Return the kinds of events a lister names.
+    """Read the kinds of events that a lister names.
 
     Raises:
-        ContractError: naming the first that does not exist, with the one that was probably meant: no event would ever
-            have this kind, and the lister would never be asked again.
+        ContractError: with the first unknown kind and the most similar one. No event would ever have this kind, and the
+            lister would never be called again.
         PolicyError: if it fails to name them.
     """
     subject = f"lister {lister.name!r}"
     with lister_failing(lister.name, "could not say its interests"):
         given: Any = lister.interests
         is_collection = isinstance(given, Iterable) and not isinstance(given, str | bytes)
-        # An iterable may raise while it is read: it is read once, inside this block.
+        # An iterable may raise while it is read, so it is read once, inside this block.
         kinds: tuple[Any, ...] = tuple(read_bounded(given)) if is_collection else ()
     if not is_collection:
         message = (

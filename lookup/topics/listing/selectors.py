@@ -1,6 +1,6 @@
-"""Read selectors from text: `env=prod,tier in (a,b),team`.
+"""Read selectors from text, such as `env=prod,tier in (a,b),team`.
 
-Source: PIP-451 (AND of equalities); `in` and `exists` are ours.
+Source: PIP-451 (AND of equalities). `in` and `exists` are extensions of this project.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from lookup.topics.catalog.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH
 
 __all__ = ["MAX_SELECTOR_LENGTH", "parse"]
 
-#: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
+#: Characters of a selector, enough for as many conditions as a topic may have labels, each with the longest key and
+#: value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
 
 #: Stripped from both ends of a word. Any other white space there is refused, as it is in a label.
 _BLANK = " "
-# One blank before `in`: any number of them would be tried from each, the square of their length.
+# There is one blank before `in`, since any number of them would be tried from each, the square of their length.
 _OPENED = re.compile(r" in *\(")
 _FORM = "a condition is key=value, key in (a,b) or key; there are no others"
 
 
 def parse(text: str) -> Selector:
-    """Read a selector; `:` is read as `=` is.
+    """Read a selector, in which `:` means `=`.
 
     Raises:
-        ArgumentError: naming the first condition that cannot be read; for a text without any, or too long a one.
+        ArgumentError: with the first condition that cannot be read, for a text without conditions, or for too long a
+            text.
 
     Example:
         >>> parse("env=prod, tier in (b, a), team")
@@ -48,7 +50,8 @@ def parse(text: str) -> Selector:
 def _pieces(text: str) -> Iterator[str]:
     start, opened = 0, _OPENED.search(text)
     while start <= len(text):
-        # Searched once per list and not once per comma: a text that is all commas must not take its length squared.
+        # This is searched once per list and not once per comma, so that a text with only commas does not take its
+        # length squared.
         if opened is not None and opened.start() < start:
             opened = _OPENED.search(text, start)
         comma = text.find(",", start)
@@ -79,7 +82,7 @@ def _term(piece: str) -> Term:
 
 
 def _word(text: str, piece: str, signs: str) -> str:
-    """Return a key or value that a label may have; any other would silently select nothing."""
+    """Check a key or value that a label may have, since any other would silently select nothing."""
     word = text.strip(_BLANK)
     if not word or len(word) > MAX_LENGTH or unseen(word) or forbidden_character(word, signs) is not None:
         raise ArgumentError(f"{shown(piece.strip(_BLANK))} is no condition: {_FORM}")

@@ -1,9 +1,9 @@
-"""Filter and hash lists of topics as Pulsar's `TopicList` does: patterns of names, lists with their hashes.
+"""Filter and hash lists of topics like Pulsar's `TopicList`, with patterns of names, and lists with their hashes.
 
-Patterns match in time linear in the name: RE2 stands in place of Java's engines, which some patterns keep busy for
-years. RE2 and CRC32C come with the extra `[topics]` and are imported when they are first needed.
+Patterns match in time linear in the name, since RE2 replaces Java's engines, which some patterns keep busy for years.
+RE2 and CRC32C come with the extra `[topics]` and are imported when they are first needed.
 
-Source: `docs/pulsar/protocol.md`; Pulsar's `TopicList.filterTopics` and `TopicList.calculateHash`.
+Source: `docs/pulsar/protocol.md`, Pulsar's `TopicList.filterTopics` and `TopicList.calculateHash`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ __all__ = [
 
 _ALL = ".*"
 _SEPARATOR = "://"
-#: Longest first: the shorter one ends the longer one.
+#: The longest comes first, since the shorter one ends the longer one.
 _DOMAINS = ("non-persistent", "persistent")
-#: Bytes that one compiled pattern may take; fifty characters need a hundredth of it.
+#: Bytes that one compiled pattern may take. Fifty characters need a hundredth of it.
 _MEMORY = 1 << 23
-#: Characters of a pattern; Pulsar's brokers apply those of 50 at most, and clients longer ones.
+#: Characters of a pattern. Pulsar's brokers apply patterns of at most 50, and clients longer ones.
 _MOST_CHARACTERS = 1_000
 #: Names of a long list that are worked on at a time.
 _PART = 2_000
-#: What Java has and a match in linear time has not.
+#: Constructs of Java that a match in linear time does not support.
 _ABSENT = "RE2, which matches in linear time, has no lookaround, back references and possessive quantifiers"
 
 
 @lru_cache
 def _extra(package: str, purpose: str) -> Any:
-    """Return a module of the extra `[topics]`; `purpose` begins the sentence if it is not installed."""
+    """Import a module of the extra `[topics]`. `purpose` begins the error message if it is not installed."""
     try:
         return import_module(package)
     except ImportError:
@@ -48,9 +48,9 @@ def _extra(package: str, purpose: str) -> Any:
 
 
 def topics_hash(topics: Iterable[str]) -> str:
-    """Return the hash of complete names, partition suffixes included, in any order: eight hexadecimal digits.
+    """Hash complete names, including partition suffixes, in any order, to eight hexadecimal digits.
 
-    CRC32C over the UTF-8 text of the sorted names joined by commas, its bytes written from the lowest up.
+    The hash is CRC32C over the UTF-8 text of the sorted names joined by commas, with the lowest byte first.
 
     Raises:
         SettingsError: if google-crc32c is not installed.
@@ -63,8 +63,8 @@ def topics_hash(topics: Iterable[str]) -> str:
     """
     names = sorted(topics)
     parts = [",".join(names[start : start + _PART]) for start in range(0, len(names), _PART)]
-    # Java sorts by UTF-16 code units. The two orders differ only if a name has a character beyond U+FFFF, so that the
-    # slow key is needed almost never; `isascii` is a flag of the text, and `max` would read all of it.
+    # Java sorts by UTF-16 code units. The two orders differ only if a name has a character beyond U+FFFF, so the slow
+    # key is almost never needed. `isascii` is a flag of the text, and `max` would read all of it.
     if any(not part.isascii() and max(part) > "\uffff" for part in parts):
         names.sort(key=lambda name: name.encode("utf-16-be", "surrogatepass"))
         parts = [",".join(names)]
@@ -76,9 +76,10 @@ def topics_hash(topics: Iterable[str]) -> str:
 
 
 class TopicList(Sequence[str]):
-    """The sorted names of a list, each once, with the hash of all of them: made once, when it is first needed.
+    """The sorted names of a list, each once, with the hash of all, which is computed at the first read.
 
-    It equals the tuple of its names, and is none: that would be a copy of them, and be walked over by each garbage
+    It equals the tuple of its names, but is not a tuple, which would be a copy of them, and be walked over by each
+    garbage
     collection.
 
     Args:
@@ -119,28 +120,29 @@ class TopicList(Sequence[str]):
 
     @cached_property
     def json(self) -> str:
-        """The names as a JSON list, made once: it takes several times the room of the list."""
+        """The names as a JSON list, built once, which takes several times the memory of the list."""
         # By parts, since Python cannot change threads within the encoding of one.
         parts = (self[start : start + _PART] for start in range(0, len(self), _PART))
         return f"[{', '.join(json.dumps(part, ensure_ascii=False)[1:-1] for part in parts)}]"
 
 
 def is_among(name: str, names: Sequence[str]) -> bool:
-    """Return whether a sorted list has a name."""
+    """Check whether a sorted list has a name."""
     place = bisect_left(names, name)
     return place < len(names) and names[place] == name
 
 
 def differences(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the names that only the first of two sorted lists has, and those that only the second has."""
+    """List the names that only the first of two sorted lists has, and the names that only the second has."""
     gone: list[str] = []
     come: list[str] = []
     n_before = n_after = 0
-    # By parts as well: the sets of a million names would hold up all threads.
+    # This works in parts as well, since the sets of a million names would hold up all threads.
     while before is not after and (n_before < len(before) or n_after < len(after)):
         old, new = before[n_before : n_before + _PART], after[n_after : n_after + _PART]
         if old and new:
-            # As far as both parts reach: what is behind may be in the next part of the other list.
+            # Only the range that both parts cover is compared, since later names may be in the next part of the other
+            # list.
             last = min(old[-1], new[-1])
             old, new = old[: bisect_right(old, last)], new[: bisect_right(new, last)]
         if old != new:
@@ -151,13 +153,13 @@ def differences(before: Sequence[str], after: Sequence[str]) -> tuple[list[str],
 
 
 class TopicsPattern:
-    """A compiled pattern; it is matched against whole names without scheme and partition suffix.
+    """A compiled pattern, which is matched against whole names without scheme and partition suffix.
 
     Args:
         text: the pattern as a client sends it, with or without `persistent://` and `^` before it.
 
     Raises:
-        PatternError: for another scheme, its length, or naming the construct that cannot be compiled.
+        PatternError: for another scheme, for its length, or with the construct that cannot be compiled.
         SettingsError: if google-re2 is not installed.
 
     Example:
@@ -179,12 +181,12 @@ class TopicsPattern:
         return f"TopicsPattern({self.text!r})"
 
     def matches(self, topic: str) -> bool:
-        """Return whether the part of a complete name after its scheme matches."""
+        """Check whether the part of a complete name after its scheme matches."""
         bare = without_partition(topic).split(_SEPARATOR, 1)[-1]
         return self.bare == _ALL or self._compiled.fullmatch(bare) is not None
 
     def filter(self, topics: Iterable[str]) -> list[str]:
-        """Return the names that match, unchanged and in their order."""
+        """Select the names that match, unchanged and in their order."""
         # Every name matches, and a million names would be a million calls of RE2.
         if self.bare == _ALL:
             return list(topics)
@@ -192,7 +194,7 @@ class TopicsPattern:
 
 
 def without_pattern_scheme(text: str) -> str:
-    """Return a pattern without its scheme, or raise PatternError if there is no such scheme. A `^` before it stays."""
+    """Remove the scheme of a pattern, or raise PatternError if there is no such scheme. A `^` before it stays."""
     before, separator, rest = text.partition(_SEPARATOR)
     if not separator:
         return text
@@ -209,7 +211,7 @@ def without_pattern_scheme(text: str) -> str:
 def _compile(bare: str) -> Any:
     engine = _extra("re2", "a topics pattern")
     options = engine.Options()
-    # RE2 would write errors to the standard error stream besides raising them.
+    # Without this RE2 would also write errors to the standard error stream.
     options.max_mem, options.log_errors = _MEMORY, False
     try:
         return engine.compile(bare, options)

@@ -1,9 +1,9 @@
-"""Answer requests for the topics of a namespace: ask a lister, check its list, filter, hash.
+"""Answer requests for the topics of a namespace. Call a lister, check its list, filter, hash.
 
-A lister is asked for every query. If it answers with the names of last time, as it does while the catalog does not
-change, their check, the filtered lists and their hashes are those of last time, too.
+A lister is called for every query. If it returns the same names as last time, as it does while the catalog does not
+change, the check, the filtered lists and the hashes of last time are used again.
 
-Source: `docs/pulsar/protocol.md`; PIP-452.
+Source: `docs/pulsar/protocol.md`, PIP-452.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from lookup.topics.listing.topic_query import TopicQuery
 
 __all__ = ["ListAnswer", "SizedCache", "TopicLister"]
 
-#: Names that are kept of answers which may be asked for again, counted in each list they are in; eight bytes each, and
-#: some sixty if the list was sent as JSON.
+#: Number of names that are kept of reusable answers, counted in each list that has them. A name takes eight bytes, and
+#: about sixty if the list was sent as JSON.
 _KEPT_NAMES = 2_000_000
 #: A query that is kept takes the room of so many names.
 _NAMES_OF_A_QUERY = 64
@@ -41,7 +41,7 @@ _Value = TypeVar("_Value")
 class ListAnswer:
     """The answer to a client: Pulsar's `CommandGetTopicsOfNamespaceResponse`."""
 
-    #: sorted, each once; empty if nothing has changed
+    #: sorted, each once, empty if the list has not changed
     topics: TopicList
     #: of the whole list, also if it is left out
     topics_hash: str
@@ -50,7 +50,10 @@ class ListAnswer:
 
 
 class SizedCache(Generic[_Value]):
-    """Values by key; those that were not asked for longest go first, the newest never. Any number of threads use it."""
+    """Values by key, of which the least recently used are removed first. It is safe for any number of threads.
+
+    The newest value is never removed.
+    """
 
     def __init__(self) -> None:
         #: the value asked for last is the last one
@@ -59,7 +62,7 @@ class SizedCache(Generic[_Value]):
         self._lock = Lock()
 
     def get(self, key: Hashable) -> _Value | None:
-        """Return the value of a key, None if there is none."""
+        """Look up the value of a key, None if there is none."""
         with self._lock:
             entry = self._values.pop(key, None)
             if entry is None:
@@ -77,11 +80,11 @@ class SizedCache(Generic[_Value]):
 
 
 class TopicLister:
-    """A lister at work, between clients and a catalog.
+    """A running lister, between clients and a catalog.
 
-    Use it as a context: the lister is initialised on entry and closed on exit.
+    Use it as a context. The lister is initialised on entry and closed on exit.
 
-    Threads: any number may use it between entry and exit; a lister is then asked by several at the same time.
+    Threads: any number may use it between entry and exit, and a lister is then called by several at the same time.
 
     Args:
         lister: the part that `[topics] lister` chose.
@@ -115,7 +118,7 @@ class TopicLister:
         except PulsarLookupError as failure:
             if error is None:
                 raise
-            # The first error goes on; that closing failed as well stands below it in a traceback.
+            # The first error is raised. A failure to close is below it in the traceback.
             error.add_note(str(failure))
 
     def answer(self, request: TopicQuery) -> ListAnswer:
@@ -124,15 +127,15 @@ class TopicLister:
         Raises:
             ArgumentError: for an unknown mode, and too many or too long properties.
             PatternError: for a pattern that cannot be compiled.
-            StateError: if the list is partial: clients drop the subscriptions of topics that a list lacks.
-            ContractError: if the lister answers no `Listing`, a topic of another namespace or mode, or a text that
-                is no topic's name.
-            PulsarLookupError: as the lister itself refuses, for a namespace that does not exist for example.
+            StateError: if the list is partial, since clients drop the subscriptions of topics that a list lacks.
+            ContractError: if the lister does not return a `Listing`, or returns a topic of another namespace or mode,
+                or a text that is no topic's name.
+            PulsarLookupError: raised by the lister itself, for a namespace that does not exist for example.
             PolicyError: if it fails with anything else.
         """
         schemes_of(request.mode)
         _check_properties(request.properties, self.limits)
-        # An empty pattern is one that no name matches; only a request without any lists everything.
+        # No name matches an empty pattern. Only a request without a pattern lists everything.
         if request.pattern is not None:
             TopicsPattern(request.pattern)
         names = self._looked_up(request.looked_up())
@@ -164,7 +167,7 @@ class TopicLister:
         name = self._lister.name
         with lister_failing(name, f"failed on {query.namespace}"):
             listing: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
-            # An iterable may raise while it is read: it is read once, inside this block.
+            # An iterable may raise while it is read, so it is read once, inside this block.
             if isinstance(listing, Listing) and isinstance(listing.topics, Iterable):
                 topics = (
                     listing.topics if isinstance(listing.topics, tuple) else read_bounded(listing.topics, _MOST_TOPICS)
@@ -207,12 +210,12 @@ def _fault_of_property(text: object, longest: int) -> str | None:
 
 
 def _check_names(name: str, query: TopicQuery, topics: Sequence[object], catalog: CatalogView) -> None:
-    # A name too many is worse than an error: a client would subscribe to it.
+    # An additional name is worse than an error, since a client would subscribe to it.
     starts = prefixes_of(query.namespace, query.mode)
     for topic in topics:
         if not isinstance(topic, str) or not topic.startswith(starts) or topic in starts:
             raise ContractError(f"lister {name!r} answered {shown(topic)}, no {query.mode} topic of {query.namespace}")
         fault = fault_of(topic)
-        # Of a topic that exists the list must have the name, whatever it is: without it clients would unsubscribe.
+        # The list must have the name of an existing topic, whatever it is, since clients would otherwise unsubscribe.
         if fault is not None and catalog.entry(topic) is None:
             raise ContractError(f"lister {name!r} answered {shown(topic)}, which {fault}")

@@ -1,10 +1,10 @@
-"""Ask for topics: by mode, pattern, labels and properties, in one way for listings, watches, owners and clients.
+"""Query topics by mode, pattern, labels and properties, in one way for listings, watches, owners and clients.
 
-A `TopicQuery` is answered in two parts. Its names are looked up by a lister, which gives the properties a meaning;
-labels are applied there, since names alone do not have them. Then `narrow` leaves the names of its mode and pattern.
-`matcher` says the same of one topic, so that a list may be looked up once and kept right by events.
+A `TopicQuery` is answered in two parts. A lister looks its names up, and gives the properties a meaning. Labels are
+applied there, since names alone do not have them. Then `narrow` keeps the names of its mode and pattern. `matcher`
+checks one topic in the same way, so that a list may be looked up once and updated by events.
 
-Source: PIP-145, PIP-451, PIP-452; `docs/pulsar/protocol.md`; lists are without system topics since Pulsar's #25188.
+Source: PIP-145, PIP-451, PIP-452, `docs/pulsar/protocol.md`. Lists are without system topics since Pulsar's #25188.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _NO_PAIRS: frozenset[tuple[str, str]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class TopicQuery:
-    """The topics of a namespace that are asked for; every part that is given must fit.
+    """A query for topics of a namespace. Every given part must match.
 
     Two equal queries have equal answers, so they are looked up once and share list and hash.
     """
 
     namespace: str
     mode: Mode = "persistent"
-    #: as the client wrote it; None: every name
+    #: as the client wrote it, None for every name
     pattern: str | None = None
-    #: labels that a topic must have (PIP-451); none: any
+    #: labels that a topic must have (PIP-451), empty for any
     selector: Selector = ()
-    #: PIP-452: of the consumer; the lister gives them a meaning. None or empty: no filtering
+    #: properties of the consumer (PIP-452), to which the lister gives a meaning. None or empty for no filtering
     properties: Mapping[str, str] = field(default_factory=dict, compare=False)
-    #: whether Pulsar's own topics are among them; only the REST form of a request can ask for them
+    #: whether Pulsar's own topics are included. Only the REST form of a request can include them
     include_system: bool = False
-    #: hash of the list that the client has; None or empty: it has none
+    #: hash of the client's list, None or empty if it does not have one
     topics_hash: str | None = field(default=None, compare=False, kw_only=True)
     #: the properties as queries are compared by them
     pairs: frozenset[tuple[str, str]] = field(init=False, repr=False)
@@ -57,14 +57,14 @@ class TopicQuery:
         object.__setattr__(self, "selector", tuple(self.selector or ()))
 
     def looked_up(self) -> TopicQuery:
-        """Return the query that must be looked up for this one, equal for all that differ by what `narrow` does."""
+        """Build the query that must be looked up for this one, equal for queries that differ only in `narrow`."""
         return TopicQuery(self.namespace, self.mode, None, self.selector, self.properties, include_system=True)
 
     def narrow(self, names: Sequence[str]) -> TopicList:
-        """Return the names of the query's mode and pattern.
+        """Select the names of the query's mode and pattern.
 
         Args:
-            names: looked up for the query, labels and properties included; sorted, each once.
+            names: looked up for the query, including labels and properties, sorted, each once.
 
         Raises:
             ArgumentError: for a mode that does not exist.
@@ -75,16 +75,16 @@ class TopicQuery:
         return TopicList(names if len(kept) == len(names) else kept)
 
     def among(self, names: Iterable[str]) -> list[str]:
-        """Return those of some names, in any order and that order, that `narrow` would leave; errors are the same."""
+        """Select the names that `narrow` would keep, from any order and in that order. Errors are the same."""
         prefixes = prefixes_of(self.namespace, self.mode)
         kept = [topic for topic in names if topic.startswith(prefixes)]
-        # System topics go first, as in Pulsar: no pattern brings them back, and the hash is without them.
+        # System topics are removed first, as in Pulsar. No pattern includes them again, and the hash is without them.
         if not self.include_system:
             kept = without_system_topics(kept)
         return kept if self.pattern is None else TopicsPattern(self.pattern).filter(kept)
 
     def matcher(self) -> Matcher:
-        """Return a function that says of a topic with its labels whether it belongs to the query, properties aside.
+        """Build a function that checks whether a topic with its labels belongs to the query, without properties.
 
         Raises:
             ArgumentError: for a mode that does not exist.
@@ -93,7 +93,7 @@ class TopicQuery:
         prefixes, selector, is_open = prefixes_of(self.namespace, self.mode), self.selector, self.include_system
         pattern = None if self.pattern is None else TopicsPattern(self.pattern)
 
-        # The cheapest test first: for most events of a busy namespace it is the only one.
+        # The cheapest test comes first, and for most events of a busy namespace it is the only one.
         def belongs(topic: str, labels: Mapping[str, str]) -> bool:
             return (
                 topic.startswith(prefixes)
