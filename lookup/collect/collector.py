@@ -159,7 +159,7 @@ def reading(endpoints: Endpoints, rest: AdminRest | None, cluster: str) -> Itera
     """Start the sources of a cluster, yield the queue of their records, and stop them at the end."""
     records: Queue[observing.Record] = Queue(_MOST_WAITING)
     with ExitStack() as stack:
-        sources, client = _sources(endpoints, rest, cluster, records)
+        sources, client = _build_sources(endpoints, rest, cluster, records)
         # At the end the order is reversed. All are stopped, their waits end, and they are joined. A process that ends
         # while the library still waits is aborted.
         for source in sources:
@@ -172,7 +172,7 @@ def reading(endpoints: Endpoints, rest: AdminRest | None, cluster: str) -> Itera
         yield records
 
 
-def _sources(
+def _build_sources(
     endpoints: Endpoints, rest: AdminRest | None, cluster: str, records: Queue[observing.Record]
 ) -> tuple[list[Source], pulsar.Client | None]:
     sources: list[Source] = []

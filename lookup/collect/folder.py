@@ -57,7 +57,7 @@ class RecordFolder:
 
     def __enter__(self) -> RecordFolder:
         with named_refusals(self.path), ExitStack() as undone:
-            there = self._named_in("")
+            there = self._list_names_in("")
             if there and "journal" not in there:
                 advice = "holds no record of `lookup collect`; name a folder that does, or that does not exist"
                 raise InputError(Argument("output"), f": {self.path} is not empty and {advice}")
@@ -70,10 +70,10 @@ class RecordFolder:
                 try:
                     fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    raise self._in_use() from None
+                    raise self._build_in_use_error() from None
             self._files.remove_hidden()
             for table in ("journal", *COLLECTED):
-                parts = self._parts(table)
+                parts = self._list_parts(table)
                 self._next[table] = _number(parts[-1]) + 1 if parts else 1
                 if not parts:
                     # An evaluation refuses a table without files, and reads one without rows.
@@ -85,16 +85,16 @@ class RecordFolder:
         if self._lock is not None:
             self._lock.close()
 
-    def _in_use(self) -> InputError:
+    def _build_in_use_error(self) -> InputError:
         advice = "another process records into it; name another folder"
         return InputError(Argument("output"), f": {self.path}: {advice}")
 
-    def _named_in(self, table: str) -> list[str]:
+    def _list_names_in(self, table: str) -> list[str]:
         folder = f"{self._root}/{table}".rstrip("/")
         return [info.base_name for info in self._system.get_file_info(FileSelector(folder, allow_not_found=True))]
 
-    def _parts(self, table: str) -> list[str]:
-        parts = [name for name in self._named_in(table) if name.startswith("part-") and name.endswith(".parquet")]
+    def _list_parts(self, table: str) -> list[str]:
+        parts = [name for name in self._list_names_in(table) if name.startswith("part-") and name.endswith(".parquet")]
         strange = next((name for name in parts if _number(name) < 0), None)
         if strange is not None:
             what = f": {self.path}/{table}/{strange} is not a file of this record; move it elsewhere"
@@ -110,12 +110,12 @@ class RecordFolder:
         """
         past = Past()
         for table in _SCHEMAS:
-            parts = self._parts(table)
+            parts = self._list_parts(table)
             # For the other tables only the last file is read, which has their end, since a record of weeks has many
             # files.
             for part in parts if table in ("brokers", "ownership") else parts[-1:]:
                 self._take_part(table, f"{self.path}/{table}/{part}", past, cluster)
-        if "namespaces.toml" in self._named_in(""):
+        if "namespaces.toml" in self._list_names_in(""):
             try:
                 with self._system.open_input_file(f"{self._root}/namespaces.toml") as stream:
                     entries = toml_table(stream.read().decode())["namespaces"]
@@ -165,7 +165,7 @@ class RecordFolder:
     def _write_part(self, table: str, rows: Sequence[tuple[Any, ...]], metadata: Mapping[bytes, str]) -> None:
         name = f"part-{self._next[table]:06d}.parquet"
         if self._lock is None and self._system.get_file_info(f"{self._root}/{table}/{name}").is_file:
-            raise self._in_use()
+            raise self._build_in_use_error()
         self._files.write(table, name, rows, metadata)
         self._next[table] += 1
 

@@ -168,20 +168,20 @@ class Observer:
         try:
             match record:
                 case StateRecord():
-                    self._state(record)
+                    self._take_state(record)
                 # A tombstone means that a broker is gone, which the registry records.
                 case BrokerReport(broker, text, ts_us) if text:
                     self._add("loads", "loads", load_row(broker, text, ts_us))
                 case TopBundles(text, ts_us) if text:
                     self._add("bundles", "bundles", *bundle_rows(text, ts_us))
                 case BrokerRegistry(brokers, ts_us):
-                    self._registry(brokers, ts_us)
+                    self._take_registry(brokers, ts_us)
                 case Bundles():
-                    self._list(record)
+                    self._take_list(record)
                 case SourceTrouble():
-                    self._trouble(record)
+                    self._take_trouble(record)
                 case CaughtUp(ts_us) if self._recorded is not None:
-                    self._settle(ts_us)
+                    self._settle_missed(ts_us)
         except PulsarLookupError as error:
             self._refuse(_SOURCES[type(record)], str(error))
 
@@ -195,7 +195,7 @@ class Observer:
 
     # The state topic.
 
-    def _state(self, record: StateRecord) -> None:
+    def _take_state(self, record: StateRecord) -> None:
         is_recorded = self._recorded is not None and self._old is not None and record.position <= self._old
         if self.position is None or record.position > self.position:
             self.position = record.position
@@ -220,7 +220,7 @@ class Observer:
         if row["event"] != "split" or self._take_boundaries(row) or changes:
             self._add("state", "ownership", row)
 
-    def _settle(self, ts_us: int) -> None:
+    def _settle_missed(self, ts_us: int) -> None:
         """Record changes that were missed while the record was stopped and that the topic no longer has."""
         recorded, self._recorded = self._recorded, None
         for bundle in sorted({*recorded, *self._owners} if recorded is not None else ()):
@@ -248,7 +248,7 @@ class Observer:
         known |= cuts
         return is_new
 
-    def _list(self, record: Bundles) -> None:
+    def _take_list(self, record: Bundles) -> None:
         NamespaceName.parse(record.namespace)
         ends = record.boundaries
         if len(ends) < 2 or ends[0] != 0 or ends[-1] != HASH_END or any(low >= high for low, high in pairwise(ends)):
@@ -284,7 +284,7 @@ class Observer:
 
     # The registry.
 
-    def _registry(self, brokers: Mapping[str, str | None], ts_us: int) -> None:
+    def _take_registry(self, brokers: Mapping[str, str | None], ts_us: int) -> None:
         for broker in sorted(self.registered.keys() - brokers.keys()):
             del self.registered[broker]
             self._add("zookeeper", "brokers", {"ts": ts_us, "broker": broker, "event": "unregistered"})
@@ -311,7 +311,7 @@ class Observer:
                 event = "registered"
             self._add("zookeeper", "brokers", row | {"event": event})
 
-    def _trouble(self, record: SourceTrouble) -> None:
+    def _take_trouble(self, record: SourceTrouble) -> None:
         is_known = record.source in self.troubles
         if record.reason is None and is_known:
             del self.troubles[record.source]

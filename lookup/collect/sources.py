@@ -183,7 +183,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects of brokers to each other, but takes the token to none but the addresses that were given."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
-        self._trusted = {_origin(address) for address in addresses}
+        self._trusted = {_parse_origin(address) for address in addresses}
 
     def redirect_request(
         self,
@@ -205,7 +205,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
             following = urllib.request.Request(newurl, headers=req.headers, method=req.get_method())
         else:
             following = super().redirect_request(req, fp, code, msg, headers, newurl)
-        scheme, host = _origin(newurl)
+        scheme, host = _parse_origin(newurl)
         refusal = ""
         if req.type == "https" and scheme != "https":
             refusal = "without TLS; it was not followed"
@@ -220,7 +220,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return following
 
 
-def _origin(url: str) -> tuple[str, str]:
+def _parse_origin(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, f"{parts.hostname}:{port}"
@@ -274,7 +274,7 @@ class AdminRest:
         addresses = self._addresses
         for number, address in enumerate(addresses):
             try:
-                result = read(self._answer("GET", f"{address}/{path}", _REQUEST_S))
+                result = read(self._fetch_answer("GET", f"{address}/{path}", _REQUEST_S))
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code < 500:
@@ -310,10 +310,10 @@ class AdminRest:
         failure = OSError("no address is given")
         for address in self._addresses:
             try:
-                self._answer(method, f"{address}/{_API}{path}", within_s)
+                self._fetch_answer(method, f"{address}/{_API}{path}", within_s)
             except urllib.error.HTTPError as error:
                 with error:
-                    raise AdminRefusedError(error.code, _reason_in(error.read(1 << 20))) from None
+                    raise AdminRefusedError(error.code, _read_reason(error.read(1 << 20))) from None
             except urllib.error.URLError as error:
                 failure = OSError(f"{address}: {reason_of(error)}")
                 if not isinstance(error.reason, ConnectionRefusedError):
@@ -325,7 +325,7 @@ class AdminRest:
                 return
         raise failure
 
-    def _answer(self, method: str, url: str, within_s: float) -> bytes:
+    def _fetch_answer(self, method: str, url: str, within_s: float) -> bytes:
         token = self._credentials.current_token()
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         request = urllib.request.Request(url, headers=headers, method=method)
@@ -400,7 +400,7 @@ def _parse_json(content: bytes) -> Any:
         raise ValueError("no JSON") from None
 
 
-def _reason_in(content: bytes) -> str:
+def _read_reason(content: bytes) -> str:
     text = content.decode(errors="replace")
     with suppress(ValueError, RecursionError):
         answer = json.loads(text)

@@ -74,10 +74,10 @@ def check_row(
             row[name] = column.check(value) if reads_json or column.kind != "json" else value
         except (ValueError, InvalidNameError) as error:
             return f"{name}: {error}"
-    return _incomplete(table, row) or row
+    return _find_missing(table, row) or row
 
 
-def _incomplete(table: str, row: Mapping[str, Any]) -> str | None:
+def _find_missing(table: str, row: Mapping[str, Any]) -> str | None:
     for name in REQUIRED[table]:
         if name not in row:
             return f"{name} is missing"
@@ -148,7 +148,7 @@ class Bounds:
         return float(value)
 
 
-def _one_of(*known: str) -> Callable[[Any], str]:
+def _check_choice(*known: str) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if value not in known:
             raise ValueError(f"{shown(value)} is none of {', '.join(known)}")
@@ -265,7 +265,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
             "result",
             "`connect`, `redirect`, `failed` or `unknown`",
             "`unknown`",
-            check=_one_of(*RESULTS),
+            check=_check_choice(*RESULTS),
             default="unknown",
         ),
         _flag_of("read_only", "lookup of a read-only client", "false"),
@@ -286,7 +286,9 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         _CLUSTER,
         _BROKER,
         _required(
-            "event", "`registered`, `updated` or `unregistered`", check=_one_of("registered", "updated", "unregistered")
+            "event",
+            "`registered`, `updated` or `unregistered`",
+            check=_check_choice("registered", "updated", "unregistered"),
         ),
         _json_of("lookup_data", "Pulsar's `BrokerLookupData`", "every key has its default"),
     ),
@@ -296,9 +298,9 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         _TS,
         _CLUSTER,
         _BUNDLE,
-        _required("event", "`owned`, `unloaded` or `split`", check=_one_of("owned", "unloaded", "split")),
+        _required("event", "`owned`, `unloaded` or `split`", check=_check_choice("owned", "unloaded", "split")),
         Column("broker", "owner, as `host:port`", "not known; refused if the event is `owned`"),
-        Column("by", "cause of the event: `policy` or `admin`", check=_one_of("policy", "admin")),
+        Column("by", "cause of the event: `policy` or `admin`", check=_check_choice("policy", "admin")),
         Column(
             "boundaries",
             "hashes at which a bundle is split, like `0x40000000`",

@@ -125,7 +125,7 @@ def reader_of(
     Args:
         where: name of the mapping in error messages.
     """
-    endless = [f"{where}: {key} is {value}, not a finite number" for key, value in _endless(parameters)]
+    endless = [f"{where}: {key} is {value}, not a finite number" for key, value in _find_infinite(parameters)]
     if endless:
         raise SettingsError(endless)
     parameters = dict(parameters)
@@ -154,10 +154,10 @@ def reader_of(
     return built
 
 
-def _endless(parameters: Mapping[str, object], above: str = "") -> Iterator[tuple[str, float]]:
+def _find_infinite(parameters: Mapping[str, object], above: str = "") -> Iterator[tuple[str, float]]:
     for key, value in parameters.items():
         if isinstance(value, Mapping):
-            yield from _endless(value, f"{above}{key}.")
+            yield from _find_infinite(value, f"{above}{key}.")
         elif isinstance(value, float) and not math.isfinite(value):
             yield f"{above}{key}", value
 
@@ -230,7 +230,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         _require_likely_times(reports, reader)
         staged = [file for report in reports for file in report.staged]
         refuted = [entry for report in reports for entry in report.refuted]
-        parts = list(_parts(staged, refuted, target.path))
+        parts = list(_plan_parts(staged, refuted, target.path))
         rows = sum(report.rows.total() for report in reports)
         written = run_tasks(workers, parts, None, lambda part, _: tasks.write_part(part), rows=rows)
         tasks.stitch_quarantine(
@@ -242,8 +242,8 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         wrong: Counter[str] = Counter()
         for part, (refuted_rows, _) in zip(parts, written, strict=True):
             wrong[part.table] += refuted_rows
-        report = _summary(files, reports, wrong, sum(doubled for _, doubled in written), str(output))
-        report = replace(report, lost=tuple(_lost(reports, reader)))
+        report = _build_report(files, reports, wrong, sum(doubled for _, doubled in written), str(output))
+        report = replace(report, lost=tuple(_describe_lost(reports, reader)))
         if manifest is not None:
             target.write("manifest.json", manifest())
     return report
@@ -299,7 +299,7 @@ def _require_likely_times(reports: Sequence[tasks.SourceReport], reader: LogRead
             raise InputError(f"{report.path}: {NO_HALF_DAYS}")
 
 
-def _parts(staged: Sequence[tasks.StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[tasks.PartJob]:
+def _plan_parts(staged: Sequence[tasks.StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[tasks.PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
         # Rows by staged file and minute, separately for every cluster and day. Both are empty if files hold all of
@@ -313,7 +313,7 @@ def _parts(staged: Sequence[tasks.StagedFile], refuted: Sequence[Refuted], folde
                 cells.setdefault((cluster, day), {}).setdefault(minute, Counter())[file.path] += rows
         numbers = count()
         for (cluster, day), minutes in sorted(cells.items()):
-            for first, last in _runs({minute: minutes[minute].total() for minute in minutes}):
+            for first, last in _cut_runs({minute: minutes[minute].total() for minute in minutes}):
                 inside = (minutes[minute] for minute in sorted(minutes) if first <= minute <= last)
                 yield tasks.PartJob(
                     table=table,
@@ -333,7 +333,7 @@ def _parts(staged: Sequence[tasks.StagedFile], refuted: Sequence[Refuted], folde
                 )
 
 
-def _runs(minutes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+def _cut_runs(minutes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
     """Group minutes, first and last of each group, so that a group has at most `ROWS_PER_FILE` rows or one minute."""
     ordered = sorted(minutes)
     first, rows = 0, 0
@@ -346,7 +346,7 @@ def _runs(minutes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
         yield ordered[first], ordered[-1]
 
 
-def _summary(
+def _build_report(
     files: Sequence[str], reports: Sequence[tasks.SourceReport], left_out: Counter[str], doubled: int, output: str
 ) -> IngestReport:
     rows, reasons = Counter[str](), Counter[str]()
@@ -376,7 +376,7 @@ def _summary(
     )
 
 
-def _lost(reports: Sequence[tasks.SourceReport], reader: LogReader) -> Iterator[str]:
+def _describe_lost(reports: Sequence[tasks.SourceReport], reader: LogReader) -> Iterator[str]:
     """Yield a sentence for lookups that the files have and no row has, and for answers that no row has."""
     # A mapping that selects records leaves out others on purpose.
     if getattr(reader, "only", None):

@@ -317,7 +317,7 @@ class _Stage:
             self.report.answered += "broker" in row or row["result"] != "unknown"
         self._rows.setdefault(entry.table, []).append(row)
         self.report.rows[entry.table] += 1
-        self._count_one()
+        self._count_row()
 
     def flush(self) -> None:
         """Stage the rows and refusals since the last flush."""
@@ -349,9 +349,9 @@ class _Stage:
         self.report.wordings.setdefault(kind, sentence)
         if len(self.report.examples) < _EXAMPLES:
             self.report.examples.append(f"{self._job.path}:{line}: {sentence}")
-        self._count_one()
+        self._count_row()
 
-    def _count_one(self) -> None:
+    def _count_row(self) -> None:
         self._unwritten += 1
         if self._unwritten >= _STAGED_ROWS:
             self.flush()

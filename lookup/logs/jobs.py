@@ -167,7 +167,7 @@ def run_tasks(
     if isinstance(workers, InProcess):
         calls = [partial(attempt, partial(task, item, shared), pauses_collector=pauses_collector) for item in items]
         if workers.cores > 1 and len(calls) > 1 and forks_are_safe():
-            return successes(_in_forks(calls, workers.cores, report))
+            return successes(_run_in_forks(calls, workers.cores, report))
         answers: list[_Answer | Failed] = []
         for call in calls:
             answers.append(call())
@@ -176,23 +176,23 @@ def run_tasks(
                 break
             report(len(answers))
         return successes(answers)
-    here, packed = _versions_here(), pickle.dumps(shared)
+    here, packed = _list_versions(), pickle.dumps(shared)
 
     def run(item: bytes) -> bytes:
-        call = partial(_with_versions, here, task, pickle.loads(item), pickle.loads(packed))
+        call = partial(_check_versions, here, task, pickle.loads(item), pickle.loads(packed))
         return pickle.dumps(attempt(call, pauses_collector=pauses_collector))
 
-    return successes(_in_jobs(workers, [pickle.dumps(item) for item in items], run, report, more_bytes=len(packed)))
+    return successes(_run_in_jobs(workers, [pickle.dumps(item) for item in items], run, report, more_bytes=len(packed)))
 
 
 @cache
-def _versions_here() -> Sequence[tuple[str, str | None]]:
+def _list_versions() -> Sequence[tuple[str, str | None]]:
     """List the versions of the libraries and plug-ins on which results depend."""
     plugins = {point.dist.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.dist is not None}
     return [(name, _version(name)) for name in (*_SAME, *sorted(plugins))]
 
 
-def _with_versions(
+def _check_versions(
     here: Sequence[tuple[str, str | None]], task: Callable[[_Item, _Shared], _Answer], item: _Item, shared: _Shared
 ) -> _Answer:
     found = ((name, wanted, _version(name)) for name, wanted in here)
@@ -213,7 +213,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _in_jobs(
+def _run_in_jobs(
     session: SparkSession,
     items: Sequence[bytes],
     run: Callable[[bytes], bytes],
@@ -259,7 +259,7 @@ def _in_jobs(
     return [answer for job in jobs for answer in job.result()]
 
 
-def _in_forks(
+def _run_in_forks(
     calls: Sequence[Callable[[], _Answer | Failed]], cores: int, report: Callable[[int], None]
 ) -> list[_Answer | Failed]:
     """Run calls in forks of this process, each one after the other, and return answers up to the first mistake.

@@ -179,7 +179,7 @@ def _unfinished_marker(system: arrow_fs.FileSystem, output: str, names: Sequence
     # The manifest marks a complete run, so it is removed first.
     replaced = dict.fromkeys(("manifest.json", *names))
     with named_refusals(output):
-        _put(system, f"{target}/{UNFINISHED}", b"being written, or left by a process that was killed\n")
+        _write_file(system, f"{target}/{UNFINISHED}", b"being written, or left by a process that was killed\n")
         for name in replaced:
             _remove(system, f"{target}/{name}")
     try:
@@ -204,7 +204,7 @@ def require_free(output: str, *, force: bool) -> None:
     """
     system, target = _locate_output(output)
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
-    folder = _nearest_folder(output, target) if is_local else target
+    folder = _find_nearest_folder(output, target) if is_local else target
     with named_refusals(output):
         info = system.get_file_info(target)
         is_folder = info.type is arrow_fs.FileType.Directory
@@ -241,12 +241,12 @@ def write_beside(output: str, name: str, content: bytes) -> None:
     """Write one more file into an output, which is made if it does not exist. The file appears whole."""
     system, folder = _locate_output(output)
     if not has_folders(system):
-        _put(system, f"{folder}/{name}", content)
+        _write_file(system, f"{folder}/{name}", content)
         return
     system.create_dir(folder, recursive=True)
     hidden = f"{folder}/.{name}.{uuid4().hex[:8]}"
     try:
-        _put(system, hidden, content)
+        _write_file(system, hidden, content)
         if isinstance(system, arrow_fs.LocalFileSystem):
             keep_on_disk(Path(hidden))
         system.move(hidden, f"{folder}/{name}")
@@ -291,7 +291,7 @@ def _locate_output(output: str) -> tuple[arrow_fs.FileSystem, str]:
     return system, path.rstrip("/") or "/"
 
 
-def _nearest_folder(output: str, target: str) -> str:
+def _find_nearest_folder(output: str, target: str) -> str:
     """Find the output or the nearest folder above it that exists, and refuse everything but a folder there."""
     path = Path(target)
     with named_refusals(output):
@@ -337,7 +337,7 @@ def relation(path: str, other: str) -> Relation | None:
     Raises:
         InputError: if Arrow does not support the scheme of a URI.
     """
-    (system, here), (other_system, there) = _real_place(path), _real_place(other)
+    (system, here), (other_system, there) = _resolve_place(path), _resolve_place(other)
     if not system.equals(other_system):
         return None
     if here == there:
@@ -348,13 +348,13 @@ def relation(path: str, other: str) -> Relation | None:
     return "holds" if there.startswith(here.rstrip("/") + "/") else None
 
 
-def _real_place(path: str) -> tuple[arrow_fs.FileSystem, str]:
+def _resolve_place(path: str) -> tuple[arrow_fs.FileSystem, str]:
     system, inner = locate(path)
     # Only local paths have links and `..`. In a bucket both would be ordinary names.
     return system, os.path.realpath(inner) if isinstance(system, arrow_fs.LocalFileSystem) else inner.rstrip("/")
 
 
-def _put(system: arrow_fs.FileSystem, path: str, content: bytes) -> None:
+def _write_file(system: arrow_fs.FileSystem, path: str, content: bytes) -> None:
     with system.open_output_stream(path) as sink:
         sink.write(content)
 

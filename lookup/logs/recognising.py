@@ -189,21 +189,21 @@ def recognise(source: str, registry: Registry) -> Recognised:
     """
     paths = list_files([source])
     if paths[0].endswith(".parquet"):
-        return _table(list_log(source)[0])
+        return _describe_table(list_log(source)[0])
     passed_over: list[InputError] = []
     for path in paths[:_FILES]:
         try:
-            trials = _best_trials(path, _head(path), registry)
+            trials = _find_best_trials(path, _read_head(path), registry)
         except InputError as error:
             passed_over.append(error)
             continue
         # Others may have the facts that one file lacks, such as the name of a broker.
         for place, other in enumerate(paths[:_ALIKE]):
             if other != path:
-                trials = _read_alike(trials, path, other, _HEAD if place < _FILES else _FEW, registry)
+                trials = _read_with_trials(trials, path, other, _HEAD if place < _FILES else _FEW, registry)
         best = max(trials, key=lambda trial: trial.lookups)
         equals = [trial for trial in trials if trial.lookups == best.lookups]
-        notes = list(borrowed_clocks(_head(path).borrowed)) if "pulsar" in best.proposal.mapping else []
+        notes = list(borrowed_clocks(_read_head(path).borrowed)) if "pulsar" in best.proposal.mapping else []
         notes += [f"nothing is read of {mistake}" for mistake in passed_over[:1]]
         if passed_over[1:]:
             notes.append(f"nothing is read of {quantity(len(passed_over) - 1, 'further file')} either")
@@ -211,14 +211,14 @@ def recognise(source: str, registry: Registry) -> Recognised:
     raise passed_over[0]
 
 
-def _head(path: str, lines: int = _HEAD) -> _Head:
+def _read_head(path: str, lines: int = _HEAD) -> _Head:
     try:
         return _Head(list(islice(open_lines(path), lines)))
     except (OSError, EOFError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
 
 
-def _best_trials(path: str, head: _Head, registry: Registry) -> list[_Trial]:
+def _find_best_trials(path: str, head: _Head, registry: Registry) -> list[_Trial]:
     """List the best trial of a file, among the readers that suit a line, by the number of lookups.
 
     There are two if a date may be read in two ways.
@@ -226,9 +226,9 @@ def _best_trials(path: str, head: _Head, registry: Registry) -> list[_Trial]:
     if not any(line.strip() for _, line in head.raw):
         raise InputError(f"{path}: has no line in it")
     tried = []
-    for alternatives in _candidates(path, head, registry):
+    for alternatives in _propose_mappings(path, head, registry):
         trials = [_Trial(proposal) for proposal in alternatives]
-        tried += [trial for trial in trials if _read(trial, head, path, registry)]
+        tried += [trial for trial in trials if _run_trial(trial, head, path, registry)]
         good = [trial for trial in trials if trial.lookups > 0 and trial.is_readable]
         if good:
             best = max(good, key=lambda trial: trial.lookups)
@@ -238,14 +238,14 @@ def _best_trials(path: str, head: _Head, registry: Registry) -> list[_Trial]:
         # A log of Pulsar's without lookups may look like a table of something else.
         if any(trial.others for trial in trials):
             break
-    raise InputError(f"{path}: {_why_none(tried, head)}")
+    raise InputError(f"{path}: {_explain_failure(tried, head)}")
 
 
-def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registry: Registry) -> list[_Trial]:
-    head = _head(path, lines)
+def _read_with_trials(trials: list[_Trial], first: str, path: str, lines: int, registry: Registry) -> list[_Trial]:
+    head = _read_head(path, lines)
     parts = [_Trial(trial.proposal) for trial in trials]
     for part in parts:
-        _read(part, head, path, registry)
+        _run_trial(part, head, path, registry)
     able = [(trial, part) for trial, part in zip(trials, parts, strict=True) if part.is_readable]
     what = trials[0].proposal.what
     remedy = f"is of another kind than {first}, {what}; name the files of one kind, and make a mapping for each kind"
@@ -256,7 +256,7 @@ def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registr
         raise InputError(f"{path}: {remedy}; of its first {len(head.raw):,} lines {count:,} cannot be read: {reason}")
     if not any(part.records for part in parts):
         try:
-            other = _best_trials(path, _Head(head.raw[:_FEW]), registry)[0].proposal.what
+            other = _find_best_trials(path, _Head(head.raw[:_FEW]), registry)[0].proposal.what
         except InputError:
             other = what
         if other != what:
@@ -266,7 +266,7 @@ def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registr
     return [trial for trial, _ in able]
 
 
-def _table(file: LogFile) -> Recognised:
+def _describe_table(file: LogFile) -> Recognised:
     trial = _Trial(Proposal("a table LOOKUPS in Parquet", ""))
     columns = [name for name in ("properties", "broker", "asked_broker") if name in file.columns]
     with open_parquet(file.path) as parquet:
@@ -276,8 +276,8 @@ def _table(file: LogFile) -> Recognised:
     return trial.describe("")
 
 
-def _candidates(path: str, head: _Head, registry: Registry) -> Iterator[list[Proposal]]:
-    tables, texts = _tables(head), [line for _, line in head.lines if line.strip()]
+def _propose_mappings(path: str, head: _Head, registry: Registry) -> Iterator[list[Proposal]]:
+    tables, texts = _cut_tables(head), [line for _, line in head.lines if line.strip()]
     for table in tables:
         canonical = canonical_mapping(table)
         if canonical is not None:
@@ -306,7 +306,7 @@ def _candidates(path: str, head: _Head, registry: Registry) -> Iterator[list[Pro
         yield [Proposal(f"a log that the reader {name!r} reads", f'use = "{name}"\n')]
 
 
-def _tables(head: _Head) -> list[TextTable]:
+def _cut_tables(head: _Head) -> list[TextTable]:
     objects = list(tables_of([line for _, line in head.objects if line.strip()]))
     if objects and not objects[0].delimiter:
         return objects
@@ -325,7 +325,7 @@ def _broker_ids(texts: Sequence[str]) -> str:
     return "\n".join(["", about, "[broker_ids]", *lines, ""])
 
 
-def _read(trial: _Trial, head: _Head, path: str, registry: Registry) -> bool:
+def _run_trial(trial: _Trial, head: _Head, path: str, registry: Registry) -> bool:
     try:
         reader = reader_of(registry, toml_table(trial.proposal.mapping), "mapping")
     except SettingsError:
@@ -338,7 +338,7 @@ def _read(trial: _Trial, head: _Head, path: str, registry: Registry) -> bool:
     return True
 
 
-def _why_none(tried: Sequence[_Trial], head: _Head) -> str:
+def _explain_failure(tried: Sequence[_Trial], head: _Head) -> str:
     texts = [line for _, line in head.raw if line.strip()]
     lines, with_lookups = len(texts), head.with_lookups
     # A change of owner counts as well if only the file's name can give its broker.
@@ -361,7 +361,7 @@ def _why_none(tried: Sequence[_Trial], head: _Head) -> str:
         )
     nearest = max((trial for trial in tried if trial.lookups), key=lambda trial: trial.lookups, default=None)
     # Words have blanks between them, and are no table for that.
-    tables = [table for table in _tables(head) if table.delimiter != " " and table.header]
+    tables = [table for table in _cut_tables(head) if table.delimiter != " " and table.header]
     table = max(tables, key=lambda table: len(table.columns), default=None)
     if nearest is None and table is not None:
         nearest = next((trial for trial in tried if trial.proposal.what == table.what and trial.reasons), None)

@@ -63,7 +63,7 @@ class LogBatch:
     def within(self, since_us: int, until_us: int) -> LogBatch:
         """Select the rows from an instant on and before another, and rows without a time."""
         column = self.rows.column("ts")
-        times = _micros(column)
+        times = _convert_times(column)
         missing = column.is_null().to_numpy(zero_copy_only=False)
         return self.take(missing | ((times >= since_us) & (times < until_us)))
 
@@ -114,7 +114,7 @@ class Checks:
     def timestamps(self) -> Ints:
         """Read the time of each row, µs since the epoch, and refuse rows without a usable time."""
         column = self._batch.rows.column("ts")
-        values = _micros(column)
+        values = _convert_times(column)
         beyond = (values < FIRST_US) | (values > LAST_US)
         self.refuse(beyond, lambda _: "the timestamp is in no year from 1 to 9999; is its unit right?", "ts")
         if column.null_count:
@@ -126,7 +126,7 @@ class Checks:
         names = self._batch.rows.schema.names
         if "weight" not in names or self._batch.rows.column("weight").null_count == self._batch.rows.num_rows:
             return np.full(self._batch.rows.num_rows, MICRO, dtype=np.int64)
-        weights = _figures(self._batch.rows.column("weight"))
+        weights = _convert_figures(self._batch.rows.column("weight"))
         if weights.min() >= 0.0 and weights.max() <= MAX_WEIGHT:
             return np.rint(weights * MICRO).astype(np.int64)
         wrong = ~((weights >= 0.0) & (weights < np.inf))
@@ -138,13 +138,13 @@ class Checks:
         return micro
 
 
-def _figures(column: pa.Array) -> NDArray[np.float64]:
+def _convert_figures(column: pa.Array) -> NDArray[np.float64]:
     """Convert numbers to floats, 1.0 for missing ones."""
     values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).fill_null(1.0).to_numpy(zero_copy_only=False)
     return values
 
 
-def _micros(column: pa.Array) -> Ints:
+def _convert_times(column: pa.Array) -> Ints:
     """Convert times to µs since the epoch, 0 for missing ones."""
     if pa.types.is_timestamp(column.type):
         # The cast is not safe, since nanoseconds are cut off. Overflowing values are beyond the calendar, and are

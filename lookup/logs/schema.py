@@ -158,7 +158,7 @@ class RollingFiles:
         """
         schema = self._schemas[table]
         columns = zip(zip(*rows, strict=True) if rows else ((),) * len(schema), schema, strict=True)
-        arrays = [_array(values, column.type) for values, column in columns]
+        arrays = [_convert_column(values, column.type) for values, column in columns]
         content = pa.Table.from_arrays(arrays, schema=schema)
         if not has_folders(self._system):
             # In a store an object appears when it is complete.
@@ -184,7 +184,7 @@ class RollingFiles:
                 hidden.unlink()
 
 
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def _convert_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Convert a column. Tuples, which thousands of rows share, are converted once per distinct one."""
     if not pa.types.is_nested(kind) or list in map(type, values):
         return pa.array(values, kind)

@@ -104,7 +104,7 @@ def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
     if "://" not in path:
         return arrow_fs.LocalFileSystem(), os.path.abspath(path)
     if path.startswith("s3://"):
-        return _in_bucket(path)
+        return _locate_in_bucket(path)
     try:
         system, inner = arrow_fs.FileSystem.from_uri(path)
     except (pa.ArrowInvalid, OSError) as error:
@@ -114,7 +114,7 @@ def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
     return system, inner
 
 
-def _in_bucket(path: str) -> tuple[arrow_fs.FileSystem, str]:
+def _locate_in_bucket(path: str) -> tuple[arrow_fs.FileSystem, str]:
     """Find the store of an object, and its name there.
 
     The name is not decoded, unlike in a URL, since a partition's folder may be `cluster=a%2Fb`.
@@ -179,14 +179,14 @@ def list_files(sources: Sequence[str]) -> list[str]:
         raise InputError("source '' is empty; name a log file or a directory, `.` for the working folder")
     files: set[str] = set()
     for source in sources:
-        expanded = _matching(source) if _WILDCARDS.intersection(source) else _below(source)
+        expanded = _list_matching(source) if _WILDCARDS.intersection(source) else _list_below(source)
         if not expanded:
             raise InputError(f"source {source!r} holds no file; expected log files")
         files.update(expanded)
     return sorted(files)
 
 
-def _below(source: str) -> list[str]:
+def _list_below(source: str) -> list[str]:
     system, inner = locate(source)
     kind = special_kind(inner) if isinstance(system, arrow_fs.LocalFileSystem) else None
     if kind is not None:
@@ -194,18 +194,18 @@ def _below(source: str) -> list[str]:
     info = system.get_file_info(inner)
     if info.type is arrow_fs.FileType.NotFound:
         raise InputError(f"source {source!r} does not exist; expected a file, a directory or a glob")
-    return [source] if info.is_file else _files_in(source.rstrip("/"), system, inner)
+    return [source] if info.is_file else _list_files_in(source.rstrip("/"), system, inner)
 
 
-def _matching(pattern: str) -> list[str]:
+def _list_matching(pattern: str) -> list[str]:
     if "://" not in pattern:
         return [path for path in glob.glob(pattern, recursive=True) if Path(path).is_file()]
     # Arrow does not have globs, so everything below the last folder without a wildcard is listed and compared.
     base = pattern[: min(pattern.find(mark) for mark in _WILDCARDS if mark in pattern)].rpartition("/")[0]
-    return [path for path in _files_in(base, *locate(base)) if fnmatch.fnmatchcase(path, pattern)]
+    return [path for path in _list_files_in(base, *locate(base)) if fnmatch.fnmatchcase(path, pattern)]
 
 
-def _files_in(base: str, system: arrow_fs.FileSystem, folder: str) -> list[str]:
+def _list_files_in(base: str, system: arrow_fs.FileSystem, folder: str) -> list[str]:
     listed = system.get_file_info(arrow_fs.FileSelector(folder, recursive=True))
     names = [os.path.relpath(info.path, folder) for info in listed if info.is_file]
     return [f"{base}/{name}" for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
@@ -264,7 +264,7 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     names = [root]
     if not info.is_file:
         # A file that is given may have any name.
-        below = _delta_files(path) if _table_format(system, root, path) else _files_in(root, system, root)
+        below = _delta_files(path) if _check_table_format(system, root, path) else _list_files_in(root, system, root)
         names = sorted(name for name in below if name.endswith(".parquet"))
     if not names:
         raise InputError(f"{path}: holds no Parquet file; `lookup ingest` makes them from other formats")
@@ -281,7 +281,7 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     return files
 
 
-def _table_format(system: arrow_fs.FileSystem, root: str, path: str) -> bool:
+def _check_table_format(system: arrow_fs.FileSystem, root: str, path: str) -> bool:
     """Check whether a folder is a table of Delta, and refuse one with files outside the table."""
     below = {
         os.path.relpath(info.path, root) for info in system.get_file_info(arrow_fs.FileSelector(root, recursive=True))
@@ -343,7 +343,9 @@ def _describe_file(path: str, inner: str, table: TableName) -> LogFile:
     check_types(path, schema, table)
     groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     own_name = (metadata.metadata or {}).get(NAME_KEY)
-    return LogFile(path, groups, columns, cluster, None if own_name is None else own_name.decode(), _span_in(metadata))
+    return LogFile(
+        path, groups, columns, cluster, None if own_name is None else own_name.decode(), _read_span(metadata)
+    )
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -431,7 +433,7 @@ def open_parquet(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[pq.
         where = name if is_local else system.open_input_file(name)
         with pq.ParquetFile(where, memory_map=is_local) as file:
             _require_once(path, file.schema_arrow)
-            plain = _delta_encoded(file.metadata) if dictionaries else ()
+            plain = _find_delta_columns(file.metadata) if dictionaries else ()
             wanted = [column for column in dictionaries if column not in plain]
             if not wanted:
                 yield file
@@ -451,7 +453,7 @@ def open_parquet(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[pq.
         raise InputError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
 
 
-def _delta_encoded(metadata: pq.FileMetaData) -> set[str]:
+def _find_delta_columns(metadata: pq.FileMetaData) -> set[str]:
     """List the columns of texts that Arrow cannot read as dictionaries."""
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     columns = (group.column(place) for group in groups for place in range(metadata.num_columns))
@@ -464,7 +466,7 @@ def table_span(files: Iterable[LogFile]) -> tuple[int, int] | None:
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
 
-def _span_in(metadata: pq.FileMetaData) -> tuple[int, int] | None:
+def _read_span(metadata: pq.FileMetaData) -> tuple[int, int] | None:
     # As they are stored, since Arrow loads pandas to make datetimes of them.
     counts = [count for _, each in statistics_of(metadata, ("ts",)) for count in (each.min_raw, each.max_raw)]
     if not counts:

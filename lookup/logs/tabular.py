@@ -188,15 +188,15 @@ def canonical_mapping(table: TextTable) -> Proposal | None:
     # Days have their time in another column, or none.
     if table.columns["ts"] and all(map(_DATE.fullmatch, table.columns["ts"])):
         return None
-    forms = Counter(_format_of([value]) for value in table.columns["ts"])
+    forms = Counter(_find_format([value]) for value in table.columns["ts"])
     if forms.most_common(1)[0][0] not in (None, "iso", "unix_us"):
         return None
     if table.delimiter:
-        mapping = f'use = "csv"\ndelimiter = {toml_text(table.delimiter)}\n{_ignore_line(names)}'
+        mapping = f'use = "csv"\ndelimiter = {toml_text(table.delimiter)}\n{_write_ignore_line(names)}'
         return Proposal("CSV with the columns of LOOKUPS", mapping)
     # Objects of LOOKUPS stay whole, for `properties` is one.
     keys = dict.fromkeys(name if name in _KNOWN else name.partition(".")[0] for name in names)
-    return Proposal("JSON Lines with the columns of LOOKUPS", f'use = "jsonl"\n{_ignore_line(keys)}')
+    return Proposal("JSON Lines with the columns of LOOKUPS", f'use = "jsonl"\n{_write_ignore_line(keys)}')
 
 
 def _has_use(names: Sequence[str]) -> bool:
@@ -206,7 +206,7 @@ def _has_use(names: Sequence[str]) -> bool:
     return any(map(_label, others)) or any(_match_names(others, _NAMES[what]) for what in mapped)
 
 
-def _ignore_line(names: Iterable[str]) -> str:
+def _write_ignore_line(names: Iterable[str]) -> str:
     """Build the line of a mapping for columns that LOOKUPS does not have."""
     others = [name for name in names if name not in _KNOWN]
     return f"# Columns that LOOKUPS does not have.\nignore = {toml_text(others)}\n" if others else ""
@@ -214,27 +214,27 @@ def _ignore_line(names: Iterable[str]) -> str:
 
 def column_mappings(table: TextTable) -> list[Proposal]:
     """Build the mapping from columns or keys, two if dates may be read in two ways, none if a column is missing."""
-    times, topics = _time_and_topic(table)
+    times, topics = _find_time_and_topic(table)
     if not times or not topics:
         return []
     columns = table.columns
     values = _values_of(columns, times[0])
-    form = str(_format_of(values))
+    form = str(_find_format(values))
     other = _SWAPPED.get(form[:5], "") + form[5:]
     doubts = {form: ""}
-    if other != form[5:] and _format_of(values, (other,)) is not None:
+    if other != form[5:] and _find_format(values, (other,)) is not None:
         doubts = {
             form: f"{values[0]} was taken for day/month, {form}; if the month comes first: {other}",
             other: f"{values[0]} was taken for month/day, {other}; if the day comes first: {form}",
         }
-    note = _note(columns, times, topics[0])
+    note = _describe_unread(columns, times, topics[0])
     return [
-        Proposal(table.what, _mapping(table, times[0], topics[0], each, doubt), doubt, note)
+        Proposal(table.what, _write_mapping(table, times[0], topics[0], each, doubt), doubt, note)
         for each, doubt in doubts.items()
     ]
 
 
-def _note(columns: Mapping[str, Sequence[str]], times: Sequence[str], topic: str) -> str:
+def _describe_unread(columns: Mapping[str, Sequence[str]], times: Sequence[str], topic: str) -> str:
     """Describe columns that are not read although they look relevant, empty if there are none."""
     notes, time = [], times[0]
     others = [name for name in times[1:] if name in columns and columns[name] != columns.get(time)]
@@ -244,11 +244,11 @@ def _note(columns: Mapping[str, Sequence[str]], times: Sequence[str], topic: str
     clocks = [match for value in _values_of(columns, time) if (match := _HOUR.search(value))]
     if any(len(clock[1]) == 1 for clock in clocks) and all(0 < int(clock[1]) <= 12 for clock in clocks):
         notes.append(f"no hour of `{time}` is above 12: if its clock has 12 hours, AM and PM are missing")
-    behind = _behind(columns, time)
+    behind = _find_next_column(columns, time)
     zones = sorted({*columns[behind]}) if behind is not None else []
     if zones and _ZONE_NAMES.issuperset(zones):
         notes.append(f"times are read as UTC, and {behind} says {join_names(zones)}: give `timezone` beside the format")
-    made = _topic(columns, topic)
+    made = _write_topic(columns, topic)
     if "://log/" in made and any(_match_names(columns, _NAMES[what]) for what in ("tenant", "namespace")):
         notes.append(f"no columns have whole names of topics, so they are made up: {made}")
     odd = next((value for value in columns.get("weight", ()) if not _NUMBER.fullmatch(value)), None)
@@ -276,13 +276,13 @@ def _is_value(text: str) -> bool:
     text = text.strip()
     return (
         not text
-        or _format_of([text]) is not None
+        or _find_format([text]) is not None
         or bool(_PATH.match(text) or re.fullmatch(r"-?[\d.]+", text))
         or bool(_TOPIC.match(text))
     )
 
 
-def _format_of(values: Sequence[str], forms: Sequence[str] = _TIMES) -> str | None:
+def _find_format(values: Sequence[str], forms: Sequence[str] = _TIMES) -> str | None:
     """Find the first of the formats of times that all values have, None if there is none.
 
     Of counted times one in twenty may be missing or wrong. The form of a date may be decided by a single one.
@@ -299,29 +299,29 @@ def _format_of(values: Sequence[str], forms: Sequence[str] = _TIMES) -> str | No
     return None
 
 
-def _time_and_topic(table: TextTable) -> tuple[list[str], list[str]]:
+def _find_time_and_topic(table: TextTable) -> tuple[list[str], list[str]]:
     """List the columns or templates that may hold times, and the columns of topics, likeliest first."""
     columns = table.columns
     named = dict.fromkeys([*_match_names(columns, _NAMES["timestamp"]), *columns])
     # A date alone would put every lookup at midnight.
-    times = [name for name in named if _format_of(columns[name]) and not all(map(_DATE.fullmatch, columns[name]))]
+    times = [name for name in named if _find_format(columns[name]) and not all(map(_DATE.fullmatch, columns[name]))]
     if not times:
         # A day and a time of day in columns of their own, in this order.
         for first, second in pairwise(columns):
-            if _format_of([f"{day} {clock}" for day, clock in zip(columns[first], columns[second], strict=True)]):
+            if _find_format([f"{day} {clock}" for day, clock in zip(columns[first], columns[second], strict=True)]):
                 times.append(f"{{{first}}} {{{second}}}")
     times = [_with_zone(columns, time) for time in times[:1]] + times[1:]
     encoded = [name for name in columns if _is_encoded_topic(columns[name])]
     # A value with three parts between slashes that is the same in every row is not a topic, but some server.
-    short = [name for name in columns if _is_short_topic(name, columns[name]) and _may_tell(columns[name])]
+    short = [name for name in columns if _is_short_topic(name, columns[name]) and _check_variety(columns[name])]
     by_name = _match_names(columns, _NAMES["topic"])
     taken = {name for time in times[:1] for name in (time, *_columns_of(time))}
-    topics = [name for name in columns if _mostly(_TOPIC, columns[name])]
+    topics = [name for name in columns if _match_most(_TOPIC, columns[name])]
     requests = [name for name in columns if _has_lookups(columns[name])]
-    paths = [name for name in columns if _mostly(_PATH, columns[name])]
+    paths = [name for name in columns if _match_most(_PATH, columns[name])]
     candidates = dict.fromkeys([*topics, *requests, *encoded, *by_name, *short, *paths])
     left = [name for name in candidates if name not in taken]
-    return times, sorted(left, key=lambda name: not _may_tell(columns[name]))
+    return times, sorted(left, key=lambda name: not _check_variety(columns[name]))
 
 
 def _columns_of(time: str) -> list[str]:
@@ -329,14 +329,14 @@ def _columns_of(time: str) -> list[str]:
 
 
 def _with_zone(columns: Mapping[str, Sequence[str]], time: str) -> str:
-    behind = _behind(columns, time)
+    behind = _find_next_column(columns, time)
     if behind is None or not all(map(_ZONE.fullmatch, columns[behind])):
         return time
     joined = " ".join(f"{{{name}}}" for name in (*_columns_of(time), behind))
-    return time if _format_of(_values_of(columns, joined)) is None else joined
+    return time if _find_format(_values_of(columns, joined)) is None else joined
 
 
-def _behind(columns: Mapping[str, Sequence[str]], time: str) -> str | None:
+def _find_next_column(columns: Mapping[str, Sequence[str]], time: str) -> str | None:
     names = list(columns)
     return next(iter(names[names.index(_columns_of(time)[-1]) + 1 :]), None)
 
@@ -346,51 +346,51 @@ def _has_lookups(values: Sequence[str]) -> bool:
     return any(_HTTP_LOOKUP.match(value) or _HTTP_LOOKUP.match(decode_percent(value)) for value in values)
 
 
-def _mostly(form: re.Pattern[str], values: Sequence[str]) -> bool:
+def _match_most(form: re.Pattern[str], values: Sequence[str]) -> bool:
     return bool(values) and sum(form.match(value) is not None for value in values) >= _MOST * len(values)
 
 
-def _may_tell(values: Sequence[str]) -> bool:
+def _check_variety(values: Sequence[str]) -> bool:
     """Check whether a column may hold topics or clients. A long one with one value holds a server's own name."""
     return len(values) < _TELLING or len(set(values)) > 1
 
 
 def _is_encoded_topic(values: Sequence[str]) -> bool:
-    return any("%" in value for value in values) and _mostly(_TOPIC, [decode_percent(value) for value in values])
+    return any("%" in value for value in values) and _match_most(_TOPIC, [decode_percent(value) for value in values])
 
 
 def missing_columns(table: TextTable) -> str:
     """Describe the columns of a table, and the columns of a lookup that are missing."""
-    needed = zip(("times", "topics or paths"), _time_and_topic(table), strict=True)
+    needed = zip(("times", "topics or paths"), _find_time_and_topic(table), strict=True)
     missing = " and none ".join(what for what, names in needed if not names)
     return f"none of its columns holds {missing} in a form that is known; it has {join_names(table.columns)}"
 
 
 def _is_short_topic(name: str, values: Sequence[str]) -> bool:
-    return not _match_names([name], _PATHS) and _mostly(_SHORT_TOPIC, values)
+    return not _match_names([name], _PATHS) and _match_most(_SHORT_TOPIC, values)
 
 
-def _mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> str:
+def _write_mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> str:
     """Build the mapping of a table from the column of its time, or a template of two, with the open question."""
     columns = table.columns
     taken = {time, *_columns_of(time), topic}
-    lines = ['use = "delimited"', *_cutting(table)]
+    lines = ['use = "delimited"', *_write_cutting(table)]
     lines += ["", "# When a lookup came, and for what; characters that a topic may not have are percent-encoded."]
     if not form.startswith("unix") and form != "access" and not all(map(_OFFSET.search, _values_of(columns, time))):
         lines.append(
             '# Times without an offset are UTC; if they are not: timezone = "Europe/Berlin" beside the format.'
         )
     lines += [f"# {doubt}"] if doubt else []
-    lines += [f"timestamp = {{ column = {toml_text(time)}, format = {toml_text(form)} }}", _topic(columns, topic)]
+    lines += [f"timestamp = {{ column = {toml_text(time)}, format = {toml_text(form)} }}", _write_topic(columns, topic)]
     for what in ("client", "broker", "cluster"):
         names = [name for name in _match_names(columns, _NAMES[what]) if name not in taken]
         if what == "client":
             # An address is a better client than a name, and a server's own name is none.
-            names = [name for name in names if _may_tell(columns[name])]
+            names = [name for name in names if _check_variety(columns[name])]
             addresses = {name: sum(is_ip(host_of(value)) for value in columns[name]) for name in names}
             names.sort(key=lambda name: not 0 < _MOST * len(columns[name]) <= addresses[name])
         if what == "broker":
-            names = [name for name in names if _may_tell(columns[name]) or name.lower() in _OWNERS]
+            names = [name for name in names if _check_variety(columns[name]) or name.lower() in _OWNERS]
         name = next(iter(names), None)
         if name is not None:
             taken.add(name)
@@ -416,12 +416,12 @@ def _mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> 
         "",
         "# Lookup properties that clients would have sent; docs/getting-lookups.md has the rules.",
         "[properties]",
-        *_properties({name: each for name, each in columns.items() if name not in taken}, set(weights)),
+        *_write_properties({name: each for name, each in columns.items() if name not in taken}, set(weights)),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _cutting(table: TextTable) -> list[str]:
+def _write_cutting(table: TextTable) -> list[str]:
     if not table.delimiter:
         return ["", "# A line is an object of JSON; a nested key is named by dots.", 'format = "json"']
     if table.pattern:
@@ -434,41 +434,46 @@ def _cutting(table: TextTable) -> list[str]:
     return lines
 
 
-def _topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
+def _write_topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
     if _has_lookups(columns[topic]):
         is_encoded = not any(map(_HTTP_LOOKUP.match, columns[topic]))
         return f"http_lookup = {toml_text(topic)}" + (f"\ndecode = {toml_text([topic])}" if is_encoded else "")
     if _is_encoded_topic(columns[topic]):
         return f"topic = {toml_text(f'{{{topic}}}')}\ndecode = {toml_text([topic])}"
     # One odd name among many does not make paths of all of them.
-    if _mostly(_TOPIC, columns[topic]) or 2 * sum(map(bool, map(_TOPIC.match, columns[topic]))) > len(columns[topic]):
+    if _match_most(_TOPIC, columns[topic]) or 2 * sum(map(bool, map(_TOPIC.match, columns[topic]))) > len(
+        columns[topic]
+    ):
         template = f"{{{topic}}}"
     elif _is_short_topic(topic, columns[topic]):
         template = f"persistent://{{{topic}}}"
-    elif _parts(columns, "namespace"):
+    elif _find_name_column(columns, "namespace"):
         # Names of topics alone would make one namespace of all.
-        (namespace,), tenant = _parts(columns, "namespace"), [f"{{{name}}}" for name in _parts(columns, "tenant")]
-        is_whole = _mostly(_NAMESPACE, columns[namespace])
+        (namespace,), tenant = (
+            _find_name_column(columns, "namespace"),
+            [f"{{{name}}}" for name in _find_name_column(columns, "tenant")],
+        )
+        is_whole = _match_most(_NAMESPACE, columns[namespace])
         above = "" if is_whole else f"{(*tenant, 'log')[0]}/"
-        partition = [f"-partition-{{{name}}}" for name in _parts(columns, "partition")]
+        partition = [f"-partition-{{{name}}}" for name in _find_name_column(columns, "partition")]
         template = f"persistent://{above}{{{namespace}}}/{{{topic}}}{''.join(partition)}"
     else:
         template = f"persistent://log/{'paths' if _match_names([topic], _NAMES['topic']) else 'values'}/{{{topic}}}"
     return f"topic = {toml_text(template)}"
 
 
-def _parts(columns: Mapping[str, Sequence[str]], what: str) -> list[str]:
+def _find_name_column(columns: Mapping[str, Sequence[str]], what: str) -> list[str]:
     return [name for name in _match_names(columns, _NAMES[what])[:1] if all(columns[name])]
 
 
-def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) -> list[str]:
+def _write_properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) -> list[str]:
     """Build the lines of a mapping with columns that are lookup properties, or comments with possible ones."""
     rules: dict[str, str] = {}
     for name in columns:
         key = name.removeprefix("properties.") if name.startswith("properties.") else _label(name)
         if key is not None:
             rules.setdefault(key, f"{{ column = {toml_text(name)} }}")
-    rules |= _rules_of_texts(columns.get("properties", ()))
+    rules |= _write_text_rules(columns.get("properties", ()))
     if rules:
         return [f"{toml_text(key)} = {rule}" for key, rule in rules.items()]
     # Columns with few values that are no numbers may be places.
@@ -482,7 +487,7 @@ def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) 
     ]
 
 
-def _rules_of_texts(texts: Sequence[str]) -> dict[str, str]:
+def _write_text_rules(texts: Sequence[str]) -> dict[str, str]:
     """Build rules that read properties from the JSON text of a column `properties`."""
     keys: dict[str, None] = {}
     for text in texts:

@@ -128,19 +128,19 @@ class Events:
     def __iter__(self) -> Iterator[tuple[int, str]]:
         """Yield the events."""
         number = 0
-        for number, line in self._documents():
+        for number, line in self._iter_documents():
             is_used = self.words is None or self._parts or self.words.search(line) or _PART.search(line)
             for text in self._unwrap(line) if is_used else (line,):
-                yield self._numbered(number, text)
+                yield self._number_event(number, text)
         self.unfinished += len(self._parts)
         for text in self._parts.values():
-            yield self._numbered(number, text)
+            yield self._number_event(number, text)
 
-    def _numbered(self, line: int, text: str) -> tuple[int, str]:
+    def _number_event(self, line: int, text: str) -> tuple[int, str]:
         self.number = max(self.number + 1, line)
         return self.number, text
 
-    def _documents(self) -> Iterator[tuple[int, str]]:
+    def _iter_documents(self) -> Iterator[tuple[int, str]]:
         held: list[tuple[int, str]] = []
         depth, is_array = 0, False
         for number, line in self.lines:
@@ -188,23 +188,23 @@ class Events:
         values = None if start is None or (self.keeps_objects and not _NESTED.search(body)) else _values(body)
         if start is None or values is None:
             line = body if self.keeps_objects and body else line
-            yield self._line(_Event(line, _us(when), "runtime")) if when else line
+            yield self._build_line(_Event(line, _us(when), "runtime")) if when else line
             return
         prefix += line[: start.start()]
         stamp = _STAMP.search(prefix)
         ts = _us(when or (stamp[0] if stamp else ""))
         for value in values:
-            whole = self._whole(value, prefix)
+            whole = self._join_record(value, prefix)
             if whole is None:
                 continue
             if self.keeps_objects:
-                records = _objects(whole)
+                records = _list_objects(whole)
                 yield from [body] if records == values else map(_dump, records)
                 continue
-            events = _events(whole, ts, "runtime")
-            yield from map(self._line, events) if events else [line if len(values) == 1 else _dump(value)]
+            events = _list_events(whole, ts, "runtime")
+            yield from map(self._build_line, events) if events else [line if len(values) == 1 else _dump(value)]
 
-    def _whole(self, value: Any, prefix: str) -> Any:
+    def _join_record(self, value: Any, prefix: str) -> Any:
         """Join a record of a container runtime to its whole line, None for a part that is continued."""
         text = value.get("log") if isinstance(value, dict) else None
         if not isinstance(text, str):
@@ -224,7 +224,7 @@ class Events:
         self._parts[source] = text
         return None
 
-    def _line(self, event: _Event) -> str:
+    def _build_line(self, event: _Event) -> str:
         if (
             event.ts is not None
             and not event.has_own_time
@@ -245,16 +245,16 @@ def where_text_is(line: str) -> str:
     """Describe the form of a line, and the key of JSON with the phrase of a lookup."""
     start = _JSON.search(line, 0, _PREFIX)
     values = None if start is None else _values(line[start.start() :])
-    path = next(filter(None, map(_path, values or ())), None)
+    path = next(filter(None, map(_find_phrase_path, values or ())), None)
     return "lines of text in no layout that is known" if path is None else f"JSON, under the key {path}"
 
 
-def _path(value: Any) -> str | None:
+def _find_phrase_path(value: Any) -> str | None:
     """Find the keys of the first text with the phrase of a lookup, joined by dots."""
     if isinstance(value, str):
         return "" if REQUESTS.search(value) or ANSWERS.search(value) else None
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    below = ((key, _path(inner)) for key, inner in pairs)
+    below = ((key, _find_phrase_path(inner)) for key, inner in pairs)
     return next((f"{key}.{path}".rstrip(".") for key, path in below if path is not None), None)
 
 
@@ -279,10 +279,10 @@ def _dump(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _objects(value: Any) -> list[Any]:
+def _list_objects(value: Any) -> list[Any]:
     """List the records within a value, for a reader of objects. A record stays as it is."""
     if isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
-        return [record for inner in value for record in _objects(inner)]
+        return [record for inner in value for record in _list_objects(inner)]
     if not isinstance(value, dict):
         return [value]
     for name in sorted(value, key=_rank):
@@ -290,40 +290,40 @@ def _objects(value: Any) -> list[Any]:
         if isinstance(inner, str) and name.lower() in _RANKS and inner.lstrip().startswith(("{", "[")):
             values = _values(inner.strip())
             if values is not None:
-                return _objects(values)
-    return _array_in(value) or [value]
+                return _list_objects(values)
+    return _find_array(value) or [value]
 
 
-def _array_in(value: Mapping[str, Any]) -> list[Any]:
+def _find_array(value: Mapping[str, Any]) -> list[Any]:
     """List the records of the array in a store's answer, under one of the usual keys, empty if it has none."""
     for name, inner in value.items() if set(_TIME_KEYS).isdisjoint(value) else ():
         if name not in _ARRAY_KEYS:
             continue
-        if isinstance(inner, dict) and (records := _array_in(inner)):
+        if isinstance(inner, dict) and (records := _find_array(inner)):
             return records
         if isinstance(inner, list) and any(isinstance(each, dict) for each in inner):
             return [
                 record
                 for each in inner
-                for record in _objects(each.get("_source", each) if isinstance(each, dict) else each)
+                for record in _list_objects(each.get("_source", each) if isinstance(each, dict) else each)
             ]
     return []
 
 
-def _events(value: Any, ts: int | None, clock: str) -> list[_Event]:
+def _list_events(value: Any, ts: int | None, clock: str) -> list[_Event]:
     """List the lines of programs within a JSON value, with the time of the nearest envelope."""
     if isinstance(value, list):
         # Loki has pairs of a time and a line.
         if value and isinstance(value[0], str | int) and (own := _us(str(value[0]))) is not None:
             ts, clock = own, "values"
-        return [event for inner in value for event in _events(inner, ts, clock)]
+        return [event for inner in value for event in _list_events(inner, ts, clock)]
     if not isinstance(value, dict):
-        return _lines(value, "line", ts, clock)
+        return _list_line_events(value, "line", ts, clock)
     key, own = _time_of(value)
     is_docker = "stream" in value and isinstance(value.get("log"), str)
     ts, clock = (ts, clock) if own is None else (own, "runtime" if is_docker else key)
     if is_docker:
-        return _lines(value["log"], "log", ts, clock, is_text=True)
+        return _list_line_events(value["log"], "log", ts, clock, is_text=True)
     # Arrays hold several events. Other keys hold the same event once more, best as a whole line.
     several: list[_Event] = []
     lines: list[_Event] = []
@@ -331,16 +331,16 @@ def _events(value: Any, ts: int | None, clock: str) -> list[_Event]:
     for name in sorted(value, key=_rank):
         inner = _text_of(value[name])
         if isinstance(inner, list):
-            several += _events(inner, ts, clock)
+            several += _list_events(inner, ts, clock)
         elif isinstance(inner, dict):
-            below = _events(inner, ts, clock)
+            below = _list_events(inner, ts, clock)
             lines = lines or [event for event in below if event.context is None]
             bare = bare or below
         elif isinstance(inner, str) and not lines:
-            lines = _lines(inner, name.lower(), ts, clock)
+            lines = _list_line_events(inner, name.lower(), ts, clock)
             if not lines and not bare and name.lower() in _RANKS and (ts is not None or REQUESTS.search(inner)):
                 whose = next(iter(_OWN_JSON.intersection(value)), clock)
-                bare = [_Event(inner, ts, whose, _context(value), str(value.get("loggerName", "")))]
+                bare = [_Event(inner, ts, whose, _collect_context(value), str(value.get("loggerName", "")))]
     return several or lines or bare
 
 
@@ -360,12 +360,12 @@ def _text_of(value: Any) -> Any:
     return bytes(value).decode(errors="replace") if is_bytes else value
 
 
-def _lines(text: Any, key: str, ts: int | None, clock: str, *, is_text: bool = False) -> list[_Event]:
+def _list_line_events(text: Any, key: str, ts: int | None, clock: str, *, is_text: bool = False) -> list[_Event]:
     """List the events of a text, if it holds JSON or begins with a line of a log, or is known to be a text."""
     if not isinstance(text, str):
         return []
     if text.lstrip().startswith(("{", "[", '"')) and (values := _values(text.strip())) is not None:
-        return [event for value in values for event in _events(value, ts, clock)]
+        return [event for value in values for event in _list_events(value, ts, clock)]
     timed = _TIMED.match(text)
     is_line = timed is not None and len(text) > timed.end() + 16
     if not is_text and not (is_line and (key in _RANKS or _LEVEL.search(text, 0, _PREFIX))):
@@ -373,7 +373,7 @@ def _lines(text: Any, key: str, ts: int | None, clock: str, *, is_text: bool = F
     return [_Event(line, ts, clock) for line in re.split(r"\r\n|\n|\r", text) if line]
 
 
-def _context(record: Mapping[str, Any]) -> dict[str, str]:
+def _collect_context(record: Mapping[str, Any]) -> dict[str, str]:
     context: dict[str, str] = {}
     for name in ("contextMap", "mdc", "attributes"):
         given = _text_of(record.get(name))

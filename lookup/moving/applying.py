@@ -247,19 +247,19 @@ class Mover:
         while True:
             self.watch.look(_LOOK_S)
             for going in [*self._going]:
-                self._judge(going)
+                self._check_step(going)
             if self.stop.is_set() and self._done.stopped is None:
                 self._done.is_interrupted = True
-                self._end("asked to end")
+                self._stop_run("asked to end")
             is_enough = self.pace.max_moves is not None and self._begun >= self.pace.max_moves
             is_over = not self._waiting or is_enough or self._done.stopped is not None
             if is_over and not self._going:
                 self._done.left += len(self._waiting)
                 return self._done
             if not is_over:
-                self._go_on()
+                self._begin_when_due()
 
-    def _go_on(self) -> None:
+    def _begin_when_due(self) -> None:
         """Look at the guards if it is time, and begin the next step if it is."""
         now = time.monotonic()
         is_time = len(self._going) < self.pace.in_flight and now >= self._next_at
@@ -267,15 +267,15 @@ class Mover:
             self._guards_at = now + _GUARD_S
             reason = stopped_by(self.guards)
             if reason is not None:
-                self._end(reason)
+                self._stop_run(reason)
             elif is_time:
-                self._begin(self._waiting.popleft())
+                self._begin_step(self._waiting.popleft())
 
-    def _end(self, reason: str) -> None:
+    def _stop_run(self, reason: str) -> None:
         self._done.stopped = reason
         self.journal.write("stopped", reason=reason)
 
-    def _begin(self, move: TransferStep) -> None:
+    def _begin_step(self, move: TransferStep) -> None:
         """Request a step, unless the bundle is not where the plan has it."""
         if move.requested is not None:
             before = Owned(move.requested["from"], move.requested["since_us"])
@@ -285,7 +285,7 @@ class Mover:
             registered = self.rest.brokers(self._cluster)
         except (OSError, ValueError) as error:
             self._waiting.appendleft(move)
-            self._end(f"the admin REST cannot be asked for brokers: {reason_of(error)}")
+            self._stop_run(f"the admin REST cannot be asked for brokers: {reason_of(error)}")
             return
         # This is read as late as possible, since later changes by others are overridden.
         self.watch.look()
@@ -301,12 +301,12 @@ class Mover:
         self._begun += 1
         self._next_at = time.monotonic() + self.pace.interval_s
 
-    def _judge(self, going: _Going) -> None:
+    def _check_step(self, going: _Going) -> None:
         """End a step whose outcome is known, or cannot be known any more."""
         move, owner = going.move, self.watch.owner(going.move.bundle)
         is_changed = owner is not None and owner != going.before
         if going.request is None and (is_changed or (owner == going.before and going.age_s > _TRACELESS_S)):
-            self._resume(going, owner if is_changed else None)
+            self._resume_step(going, owner if is_changed else None)
         elif is_changed and owner is not None:
             self._record_arrival(going, owner)
         elif owner is None and move.bundle in self.watch.split:
@@ -317,7 +317,7 @@ class Mover:
             state = "has no owner" if owner is None else f"is still owned by {owner.broker}"
             self._record_failure(going, f"{move}: {_STEP_S:g} s after the request the bundle {state}")
 
-    def _resume(self, going: _Going, owner: Owned | None) -> None:
+    def _resume_step(self, going: _Going, owner: Owned | None) -> None:
         """Take up a step that an earlier process asked for, or was about to."""
         requested = going.move.requested or {}
         if owner is not None and bool(requested.get("back")) == going.move.is_back:
@@ -357,7 +357,7 @@ class Mover:
         self._done.outcomes.append(going.move.end_with("failed", sentence))
         self.journal.write("failed", **going.move.place, **_request_fields(going.move, going.before), reason=sentence)
         if self._done.stopped is None:
-            self._end(sentence)
+            self._stop_run(sentence)
 
     def _close_step(
         self, move: TransferStep, event: str, reason: str, going: _Going | None = None, **values: str

@@ -58,7 +58,7 @@ def guards_of(
     guards: list[Guard] = [
         _guard_registrations(rest, plan.cluster, brokers, doors),
         _guard_owners(watch),
-        _reporting(watch, brokers, tolerances.max_load_age_s),
+        _guard_reports(watch, brokers, tolerances.max_load_age_s),
     ]
     if tolerances.prometheus is not None:
         prometheus = AdminRest(tolerances.prometheus, Credentials(tls_ca=endpoints.credentials.tls_ca))
@@ -89,7 +89,7 @@ def _broker_client(url: str, endpoints: Endpoints) -> AdminRest:
 
 def _guard_registrations(rest: AdminRest, cluster: str, brokers: Sequence[str], doors: dict[str, AdminRest]) -> Guard:
     # Behind a proxy no broker can be reached by itself.
-    reached = {broker: door for broker, door in doors.items() if _answers(door) is None}
+    reached = {broker: door for broker, door in doors.items() if _check_answer(door) is None}
 
     def look() -> str | None:
         registered = rest.brokers(cluster)
@@ -97,7 +97,7 @@ def _guard_registrations(rest: AdminRest, cluster: str, brokers: Sequence[str], 
         if lost:
             return f"lost: {join_names(lost)} is not registered any more"
         for broker, door in reached.items():
-            reason = _answers(door)
+            reason = _check_answer(door)
             if reason is not None:
                 return f"lost: {broker} does not answer any more: {reason}"
         return None
@@ -105,7 +105,7 @@ def _guard_registrations(rest: AdminRest, cluster: str, brokers: Sequence[str], 
     return Guard("all brokers of the plan are registered and answer", look)
 
 
-def _answers(door: AdminRest) -> str | None:
+def _check_answer(door: AdminRest) -> str | None:
     """Explain why a broker cannot be reached. A refusal counts as an answer."""
     try:
         door.fetch("admin/v2/brokers/ready", bytes)
@@ -122,7 +122,7 @@ def _guard_owners(watch: OwnerWatch) -> Guard:
     return Guard("the state topic can be read", look)
 
 
-def _reporting(watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> Guard:
+def _guard_reports(watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> Guard:
     def look() -> str | None:
         now = time.monotonic()
         # A new reader sees no report before the next one.
@@ -137,7 +137,7 @@ def _reporting(watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> G
 
 def _guard_query(prometheus: AdminRest, query: str) -> Guard:
     def look() -> str | None:
-        for labels, value in prometheus.fetch(f"api/v1/query?{urlencode({'query': query})}", _samples):
+        for labels, value in prometheus.fetch(f"api/v1/query?{urlencode({'query': query})}", _parse_samples):
             # NaN counts as well, since it is not 0.
             if value != 0:
                 where = f" for {labels}" if labels else ""
@@ -147,7 +147,7 @@ def _guard_query(prometheus: AdminRest, query: str) -> Guard:
     return Guard(f"the query {query} gives nothing, or 0", look)
 
 
-def _samples(content: bytes) -> list[tuple[str, float]]:
+def _parse_samples(content: bytes) -> list[tuple[str, float]]:
     try:
         data = json.loads(content)["data"]
         result = [{"metric": {}, "value": data["result"]}] if data["resultType"] in ("scalar",) else data["result"]

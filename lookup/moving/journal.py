@@ -115,7 +115,7 @@ class Journal:
         except OSError as error:
             self._file.truncate(end)
             raise StateError(Argument("journal"), f": {self.path} cannot be written: {error.strerror}") from error
-        self._take(entry)
+        self._apply_entry(entry)
 
     def _read(self, content: bytes) -> None:
         for number, line in enumerate(content.splitlines(), 1):
@@ -126,8 +126,8 @@ class Journal:
                         f"{self.path} is a journal of version {shown(entry['journal'])}, and {_VERSION} can be read; "
                         "go on with the release that wrote it"
                     )
-                self._check(entry, number)
-                self._take(entry)
+                self._check_entry(entry, number)
+                self._apply_entry(entry)
             except (ValueError, KeyError, TypeError):
                 text = shown(line[:60].decode(errors="replace"))
                 raise InputError(
@@ -136,7 +136,7 @@ class Journal:
         if content and self.plan is None:
             raise InputError(f"{self.path} is not a journal of `lookup apply`: it begins without a plan")
 
-    def _check(self, entry: dict[str, Any], number: int) -> None:
+    def _check_entry(self, entry: dict[str, Any], number: int) -> None:
         """Refuse an entry that is not as it was written, or does not follow the one before."""
         written = {key: value for key, value in entry.items() if key != "checksum"}
         if entry.get("checksum") != digest([self._checksum, written]):
@@ -145,7 +145,7 @@ class Journal:
                 "checksum does not fit; go on with the journal as `lookup apply` wrote it, or make another plan"
             )
 
-    def _take(self, entry: dict[str, Any]) -> None:
+    def _apply_entry(self, entry: dict[str, Any]) -> None:
         event = entry["event"]
         self._checksum = entry["checksum"]
         if event == "begun":

@@ -77,13 +77,13 @@ def origins_of(rows: Rows, bundles: Iterable[str]) -> tuple[Origins, tuple[str, 
     """Sum where the lookups of bundles come from, with a sentence if read lookups do not show it."""
     if rows.lookups is None:
         return {}, ()
-    bundle_of = _finder(bundles)
+    bundle_of = _build_finder(bundles)
     sums: defaultdict[str, defaultdict[str, defaultdict[str, float]]]
     sums = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
     for topic, text, weight in zip(*(rows.lookups.column(name).to_pylist() for name in _SUMS.names), strict=True):
         bundle = bundle_of(topic)
         if bundle is not None:
-            for key, value in _properties(text):
+            for key, value in _parse_properties(text):
                 sums[key][bundle][value] += weight / _SECONDS
     if not sums:
         return {}, ("no lookup of the day before has properties that locate its client",)
@@ -91,7 +91,7 @@ def origins_of(rows: Rows, bundles: Iterable[str]) -> tuple[Origins, tuple[str, 
 
 
 @lru_cache(maxsize=1 << 12)
-def _properties(text: str) -> tuple[tuple[str, str], ...]:
+def _parse_properties(text: str) -> tuple[tuple[str, str], ...]:
     """Read the properties of a client, empty if the text is not in the form of LOOKUPS."""
     try:
         sent = json_value(text)
@@ -101,7 +101,7 @@ def _properties(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((key, value) for key, value in pairs if isinstance(value, str))
 
 
-def _finder(bundles: Iterable[str]) -> Callable[[str], str | None]:
+def _build_finder(bundles: Iterable[str]) -> Callable[[str], str | None]:
     """Build a function from a topic to its bundle, None if that is not among the bundles."""
     ranges: defaultdict[str, list[tuple[BundleRange, str]]] = defaultdict(list)
     for name in bundles:

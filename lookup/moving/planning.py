@@ -84,7 +84,7 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
     """
     if policy.shedder is None:
         raise InputError(f"policy {policy.name!r} has no shedder, which plans the moves; name one with a shedder")
-    limits = limits.model_copy(update={"drain": tuple(_drain(state, name) for name in limits.drain)})
+    limits = limits.model_copy(update={"drain": tuple(_resolve_drain(state, name) for name in limits.drain)})
     known = {bundle.rpartition("/")[0] for bundle in state.owners}
     for name in limits.only:
         if name not in known:
@@ -97,7 +97,7 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
     return planner.plan(outcome)
 
 
-def _drain(state: ClusterState, name: str) -> str:
+def _resolve_drain(state: ClusterState, name: str) -> str:
     brokers = state.view.brokers
     if brokers.number(name) is not None:
         return name
@@ -177,7 +177,7 @@ class _Planner:
     def _moves_left(self) -> float:
         return (math.inf if self._limits.max_moves is None else self._limits.max_moves) - len(self.moves)
 
-    def _objection(self, weight: float) -> str | None:
+    def _find_limit(self, weight: float) -> str | None:
         if self._moves_left < 1:
             return MAX_MOVES
         return MAX_WEIGHT if weight > self._weight_left * (1.0 + _ROUND_OFF) else None
@@ -196,17 +196,19 @@ class _Planner:
 
     def drain(self) -> None:
         """Find a place for every bundle that must leave its owner, the most loaded first."""
-        leaving = {bundle: reason for bundle in self._state.owners if (reason := self._must_leave(bundle)) is not None}
+        leaving = {
+            bundle: reason for bundle in self._state.owners if (reason := self._explain_leaving(bundle)) is not None
+        }
         weights = {bundle: self._weight(bundle) for bundle in leaving if self._may_move(bundle)}
         for bundle, weight in sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])):
-            place = self._place_for(bundle, weight)
+            place = self._choose_place(bundle, weight)
             if isinstance(place, str):
                 self._refused[bundle] = None, place
             else:
                 source = self._number(self._state.owners[bundle].broker)
                 self._carry_out(Move(bundle, source, place, weight, leaving[bundle]))
 
-    def _must_leave(self, bundle: str) -> str | None:
+    def _explain_leaving(self, bundle: str) -> str | None:
         """Explain why a bundle cannot stay. Its broker is drained, or a filter always refuses it the bundle."""
         owner = self._state.owners[bundle].broker
         if owner in self._limits.drain:
@@ -238,11 +240,11 @@ class _Planner:
         source = self._number(self._state.owners[bundle].broker)
         return float(self.balance.besides[source] / self._quiet[source])
 
-    def _place_for(self, bundle: str, weight: float) -> int | str:
+    def _choose_place(self, bundle: str, weight: float) -> int | str:
         """Choose the broker with the least load after it gets a bundle, or return why there is none."""
         if is_system_bundle(bundle):
             return Reason.SYSTEM_NAMESPACE
-        objection = self._objection(weight)
+        objection = self._find_limit(weight)
         if objection is not None:
             return objection
         source = self._number(self._state.owners[bundle].broker)
@@ -282,16 +284,20 @@ class _Planner:
             return IDLE_CYCLE.outcome
         # A name is that of a class elsewhere, and here an object's own.
         bounded: Any = _Bounded(
-            shedder.name, checked_reads(shedder), self._with_plan_budget(shedder), self._exceeds_limit, self._note
+            shedder.name,
+            checked_reads(shedder),
+            self._with_plan_budget(shedder),
+            self._exceeds_limit,
+            self._record_refusal,
         )
         policy = replace(self._policy, shedder=bounded)
-        instant = self._instant = Instant(policy, replace(self._view, load=self._shown_load()))
+        instant = self._instant = Instant(policy, replace(self._view, load=self._build_shown_load()))
         memory: dict[str, Any] = {}
 
         def carry_out(unload: Unload) -> None:
             """Record a move. The default destination is the emptiest broker that may have the bundle."""
             source, weight = self._number(unload.source), self._weight(unload.bundle)
-            place = self._place_for(unload.bundle, weight) if unload.destination is None else unload.destination
+            place = self._choose_place(unload.bundle, weight) if unload.destination is None else unload.destination
             number = self._view.brokers.number(place) if isinstance(place, str) else place
             if number is not None and unload.destination is None and not self._relieves(source, number, weight):
                 place, number = Reason.OWNER_CHOSEN, None
@@ -318,7 +324,7 @@ class _Planner:
 
     def _exceeds_limit(self, unload: Unload) -> str | None:
         # The engine rejects unowned bundles.
-        return self._objection(self._weight(unload.bundle)) if unload.bundle in self._state.owners else None
+        return self._find_limit(self._weight(unload.bundle)) if unload.bundle in self._state.owners else None
 
     def _with_plan_budget(self, shedder: Shedder) -> Shedder:
         """Replace a shedder's own budget for a cycle, if it has one, by the limits of the plan."""
@@ -334,7 +340,7 @@ class _Planner:
         given: Any = shedder
         return replace(given, **{name: value for name, value in budget.items() if name in has})  # type: ignore[no-any-return]
 
-    def _shown_load(self) -> Load:
+    def _build_shown_load(self) -> Load:
         """Build the load that the shedder sees after the drain, with only the bundles that it may move."""
         load, moved = self._view.load, {move.bundle for move in self.moves}
         shown = [
@@ -360,7 +366,7 @@ class _Planner:
             smoothed_throughput=smoothed,
         ).read_only()
 
-    def _note(self, unload: Unload, reason: str) -> None:
+    def _record_refusal(self, unload: Unload, reason: str) -> None:
         """Keep the first refusal of a bundle, by the filter that made it."""
         if unload.bundle in self._refused:
             return
@@ -412,18 +418,18 @@ class _Planner:
             policy={"policy": self._policy.name, "shedder": part_table(self._policy.shedder)},
             limits=self._limits,
             brokers=brokers,
-            steps=tuple(self._steps()),
+            steps=tuple(self._order_steps()),
             refused=tuple(refused),
             figures=tuple(
                 PlannedFigure(metric=of[0], key=of[1], value=value, unit=unit, better=better, before=before[of])
                 for of, value in after.items()
                 for unit, better in [_FIGURES[of[0]]]
             ),
-            why=self._why(outcome),
-            missing=(*state.missing, *self._unread()),
+            why=self._explain_plan(outcome),
+            missing=(*state.missing, *self._list_unread()),
         )
 
-    def _unread(self) -> Iterable[str]:
+    def _list_unread(self) -> Iterable[str]:
         """Yield the inputs of the shedder that no report has."""
         shedder = self._policy.shedder
         assert shedder is not None
@@ -431,7 +437,7 @@ class _Planner:
             unknown = "brings load near its clients, but no lookups locate them"
             yield f"{shedder.name} {unknown}: it only evens it out"
 
-    def _why(self, outcome: CycleOutcome) -> str:
+    def _explain_plan(self, outcome: CycleOutcome) -> str:
         drained = sum(move.reason == DRAIN for move in self.moves)
         parts = []
         if self._limits.drain:
@@ -449,9 +455,9 @@ class _Planner:
             is_spent = self._moves_left < 1 or not self._weight_left > 0.0
             short = "" if outcome.short is None else f" ({outcome.short})"
             words = "the limits leave no more" if is_spent else f"{words}{short}"
-        return "; ".join([*parts, f"{self._policy.shedder.name}: {words}", *self._ends()])
+        return "; ".join([*parts, f"{self._policy.shedder.name}: {words}", *self._explain_ends()])
 
-    def _ends(self) -> Iterator[str]:
+    def _explain_ends(self) -> Iterator[str]:
         """Yield the limits without which the plan would go on."""
         shedder, limits, balance = self._policy.shedder, self._limits, self.balance
         assert shedder is not None
@@ -459,7 +465,7 @@ class _Planner:
         filled = np.where(balance.counted, balance.loads / balance.capacities, -np.inf)
         fullest, aim = int(np.argmax(filled)), getattr(shedder, "max_imbalance", 1.0) * (1.0 + _ROUND_OFF)
         is_uneven = filled[fullest] > aim * balance.mean
-        left = [entry.load for entry in self._shown_load().top_bundles[fullest]]
+        left = [entry.load for entry in self._build_shown_load().top_bundles[fullest]]
         own = [move.weight for move in self.moves if move.reason not in _MUST_LEAVE]
         names, moves_left, weight_left = ("max_moves", "max_weight"), self._moves_left, self._weight_left
         if limits.max_moves is None and limits.max_weight is None:
@@ -474,7 +480,7 @@ class _Planner:
         if silent:
             yield f"ended by the age of reports: {join_names(silent)} can take nothing"
 
-    def _steps(self) -> Iterable[Step]:
+    def _order_steps(self) -> Iterable[Step]:
         """Yield the moves in order, required ones first, and then by the most gain for each reconnect."""
         balance, state, ids = Balance(self._state, self._limits.drain), self._state, self._view.brokers.ids
         most, number = balance.figures()["imbalance", None], 0
@@ -482,7 +488,7 @@ class _Planner:
             left = [move for move in self.moves if (move.reason in _MUST_LEAVE) is is_drain]
             costs = [self._costs(move) for move in left]
             clients = np.array([max(1, (cost.producers or 0) + (cost.consumers or 0)) for cost in costs])
-            nearer = np.array([self._nearness_gain(move) for move in left])
+            nearer = np.array([self._compute_near_gain(move) for move in left])
             weights = np.array([move.weight for move in left])
             ends = np.array([(move.source, move.destination) for move in left], dtype=np.int64).reshape(-1, 2).T
             is_left = np.ones(len(left), dtype=np.bool_)
@@ -514,7 +520,7 @@ class _Planner:
         stats = bundle_stats_from_json(report)
         return MoveCosts(topics=stats.topics, producers=stats.producer_count, consumers=stats.consumer_count)
 
-    def _nearness_gain(self, move: Move) -> float:
+    def _compute_near_gain(self, move: Move) -> float:
         """Compute the load that a move brings near its clients, bytes per second, 0 if it does not count."""
         key, brokers = getattr(self._policy.shedder, "near", None) or "", self._view.brokers
         said = self._view.load.origins.get(key, {}).get(move.bundle, {})

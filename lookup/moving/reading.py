@@ -97,15 +97,15 @@ def read_record(
     if not first_us <= at_us <= last_us:
         reach = f"{folder}, which goes from {time_text(first_us)} to {time_text(last_us)}"
         raise InputError(Argument("at"), f": {time_text(at_us)} is outside the record {reach}")
-    tables = {table: _up_to(of_table, table, at_us) for table, of_table in files.items()}
+    tables = {table: _read_rows_up_to(of_table, table, at_us) for table, of_table in files.items()}
     names = {name for rows in tables.values() for name in pc.unique(rows.column("cluster")).to_pylist()}
-    name = _only(names, cluster, folder)
+    name = _choose_cluster(names, cluster, folder)
     tables = {table: rows.filter(pc.equal(rows.column("cluster"), name)) for table, rows in tables.items()}
-    known, missing = _settings_of(folder, namespaces)
+    known, missing = _read_settings(folder, namespaces)
     return Rows(name, at_us, folder, tables, known, missing)
 
 
-def _only(names: set[str], wanted: str | None, folder: str) -> str:
+def _choose_cluster(names: set[str], wanted: str | None, folder: str) -> str:
     given = Argument("cluster")
     if wanted is not None and wanted not in names:
         raise InputError(given, f": {folder} is a record of {join_names(sorted(names))}, not of {wanted!r}")
@@ -114,7 +114,7 @@ def _only(names: set[str], wanted: str | None, folder: str) -> str:
     return wanted or next(iter(names))
 
 
-def _up_to(files: Iterable[LogFile], table: TableName, at_us: int) -> pa.Table:
+def _read_rows_up_to(files: Iterable[LogFile], table: TableName, at_us: int) -> pa.Table:
     """Read the rows of a table that count at an instant, in order of time, then of the files."""
     from_us = at_us - WINDOW_US if table in _REPORTS else FIRST_US
     joined = pa.concat_tables([CANONICAL[table].empty_table(), *rows_between(files, table, from_us, at_us)])
@@ -139,12 +139,12 @@ def rows_between(
             # Rows are read in batches, since a day of a large cluster has millions of rows, of which only an hour
             # counts.
             for batch in parquet.iter_batches(_ROWS, columns=wanted, use_threads=False):
-                rows = _canonical(pa.Table.from_batches([batch]), table, file.cluster)
+                rows = _convert_rows(pa.Table.from_batches([batch]), table, file.cluster)
                 ts = rows.column("ts").cast(pa.int64())
                 yield rows.filter(pc.and_(pc.less_equal(ts, at_us), pc.greater(ts, from_us)))
 
 
-def _canonical(rows: pa.Table, table: TableName, cluster: str | None) -> pa.Table:
+def _convert_rows(rows: pa.Table, table: TableName, cluster: str | None) -> pa.Table:
     """Convert a file's rows to the canonical columns and types, with null for missing columns."""
     columns = []
     for entry in CANONICAL[table]:
@@ -158,7 +158,7 @@ def _canonical(rows: pa.Table, table: TableName, cluster: str | None) -> pa.Tabl
     return pa.Table.from_arrays(columns, schema=CANONICAL[table])
 
 
-def _settings_of(folder: str, given: str | None) -> tuple[NamespacePolicies, tuple[str, ...]]:
+def _read_settings(folder: str, given: str | None) -> tuple[NamespacePolicies, tuple[str, ...]]:
     """Read the settings of namespaces, and add a sentence if the operators' settings are unknown."""
     system, root = locate(folder)
     path, text = "namespaces", given
@@ -200,7 +200,7 @@ def read_now(
         lacks = "owners and loads are not known" if endpoints.service_url is None else "brokers are not known"
         raise InputError(Argument(flag), f" must be given: without it {lacks}")
     rest = None if endpoints.admin is None else AdminRest(endpoints.admin, endpoints.credentials)
-    name = _confirmed_name(endpoints, rest)
+    name = _confirm_name(endpoints, rest)
     observer, seen = Observer(name), _Seen()
     began = time.monotonic()
     progress(f"reading cluster {name}")
@@ -218,13 +218,13 @@ def read_now(
     at_us = max(now_us(), *last)
     missing = [*seen.missing(observer, wait_s)]
     if namespaces is not None:
-        known, unknown = _settings_of("", namespaces)
+        known, unknown = _read_settings("", namespaces)
     else:
-        known, unknown = _asked_settings(rest, name, _namespaces_of(observer))
+        known, unknown = _fetch_settings(rest, name, _namespaces_of(observer))
     return Rows(name, at_us, f"cluster {name}", tables, known, (*missing, *unknown))
 
 
-def _confirmed_name(endpoints: Endpoints, rest: AdminRest | None) -> str:
+def _confirm_name(endpoints: Endpoints, rest: AdminRest | None) -> str:
     """Read the cluster's name, and call the REST even if it is given, to check that it answers."""
     name = endpoints.cluster or asked_name(rest)
     problem = cluster_problem(name)
@@ -261,9 +261,9 @@ class _Seen:
                 self.bundles.add(broker)
 
     def is_complete(self, observer: Observer) -> bool:
-        return self.has_registry and self.has_owners and not list(self._late(observer))
+        return self.has_registry and self.has_owners and not list(self._iter_late_brokers(observer))
 
-    def _late(self, observer: Observer) -> Iterator[str]:
+    def _iter_late_brokers(self, observer: Observer) -> Iterator[str]:
         """Yield the brokers that have not reported their load and their bundles."""
         for broker in sorted(observer.registered):
             if broker not in self.loads or broker not in self.bundles:
@@ -293,7 +293,7 @@ class _Seen:
 
     def missing(self, observer: Observer, wait_s: float) -> Iterator[str]:
         """Yield a sentence for each missing report, and for messages that are not in Pulsar's form."""
-        late = list(self._late(observer))
+        late = list(self._iter_late_brokers(observer))
         if late:
             yield f"{join_names(late)} did not report load and bundles within {wait_s:g} s; {_QUIET}"
         for source, reason in observer.troubles.items():
@@ -316,7 +316,7 @@ def _namespaces_of(observer: Observer) -> list[str]:
     return sorted(name for name in names if not is_system_namespace(name))
 
 
-def _asked_settings(
+def _fetch_settings(
     rest: AdminRest | None, cluster: str, namespaces: Sequence[str]
 ) -> tuple[NamespacePolicies, tuple[str, ...]]:
     """Read isolation policies and anti-affinity groups from the REST, and describe read errors."""

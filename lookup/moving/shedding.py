@@ -83,14 +83,14 @@ def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> b
             is_final = isinstance(error, AdminRefusedError) and error.status in (401, 403)
             if is_final or time.monotonic() > deadline:
                 raise StateError(
-                    f"{KEY} is still false and was {_word_problem(found)}: {refusal(error)}; ",
+                    f"{KEY} is still false and was {_describe_value(found)}: {refusal(error)}; ",
                     Argument("recover", str(journal.path)),
                     " puts it back",
                 ) from None
             time.sleep(_AGAIN_S)
     journal.write("thawed")
     if now == _OFF:
-        say(f"{KEY} is {_word_problem(found)} again, as it was found")
+        say(f"{KEY} is {_describe_value(found)} again, as it was found")
     elif now != found:
         say(f"{KEY} was set to {shown(now)} by somebody else meanwhile, and stays so")
     return True
@@ -106,15 +106,15 @@ def refusal(error: Exception) -> str:
     return f"the admin REST: {reason_of(error)}"
 
 
-def _word_problem(found: str | None) -> str:
+def _describe_value(found: str | None) -> str:
     return "not set" if found is None else found
 
 
 def _values(rest: AdminRest) -> dict[str, Any]:
-    return rest.get("brokers/configuration/values", _object)
+    return rest.get("brokers/configuration/values", _require_object)
 
 
-def _object(answer: Any) -> dict[str, Any]:
+def _require_object(answer: Any) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise ValueError("no dynamic configuration")
     return answer

@@ -73,14 +73,14 @@ class ClusterState:
         """
         figures: dict[tuple[str, str | None], float] = {}
         if self.rows.namespaces.isolation:
-            figures["outside_isolation", None] = self._outside(moved)
+            figures["outside_isolation", None] = self._count_outside(moved)
         numbers = {bundle: self.view.brokers.number(owned.broker) for bundle, owned in self.owners.items()} | dict(
             moved
         )
         near = near_loads(self.view.load.origins, self.loads, numbers.get, self.view.brokers)
         return figures | {("near", key): share for key, share in near.items()}
 
-    def _outside(self, moved: Mapping[str, int]) -> float:
+    def _count_outside(self, moved: Mapping[str, int]) -> float:
         """Count the bundles whose owner their isolation policies do not name."""
         brokers, rules = self.view.brokers, self.rows.namespaces
         owners = {name: owned.broker for name, owned in self.owners.items()}
@@ -109,7 +109,7 @@ def state_of(rows: Rows) -> ClusterState:
     if not brokers:
         raise InputError(f"{where}: no broker is registered; without brokers there is no plan")
     roster = Roster([*brokers.values()])
-    every = _owners(rows, left_out)
+    every = _track_owners(rows, left_out)
     owners = {bundle: owned for bundle, owned in every.items() if owned.broker in brokers}
     if not owners:
         raise InputError(f"{where}: no bundle has an owner; without owners there is nothing to move")
@@ -117,7 +117,7 @@ def state_of(rows: Rows) -> ClusterState:
     silent = [broker for broker, load in zip(roster.ids, figures.throughput.tolist(), strict=True) if np.isnan(load)]
     if len(silent) == len(roster):
         raise InputError(f"{where}: no broker has reported its load within {WINDOW_US // 60_000_000} minutes")
-    bundles = _bundles(rows, owners, left_out)
+    bundles = _find_bundle_loads(rows, owners, left_out)
     # A broker that does not report its load manager may be steered.
     classes = ((broker.id, broker.lookup_data.load_manager_class_name or "") for broker in roster)
     foreign = [broker for broker, name in classes if name.startswith(_MANAGERS) and not name.startswith(_EXTENSIBLE)]
@@ -165,7 +165,7 @@ def _read(rows: Rows, table: TableName, some: pa.Table, left_out: Counter[str]) 
 def _read_loads(rows: Rows, roster: Roster, left_out: Counter[str]) -> Load:
     """Read the last reports of brokers, as a replay reads LOADS."""
     table, figures = rows.tables["loads"], Load.unknown(len(roster))
-    latest = table.take(_latest(table, "broker"))
+    latest = table.take(_find_latest_rows(table, "broker"))
     reports = [(0, row.columns["broker"], row.value) for row in _read(rows, "loads", latest, left_out)]
     columns = broker_numbers(reports, roster)
     return ReportedLoads.of(columns, len(roster)).figures(0, figures) if len(columns["ts"]) else figures
@@ -182,7 +182,7 @@ def _read_brokers(rows: Rows, left_out: Counter[str]) -> dict[str, Broker]:
     return brokers
 
 
-def _owners(rows: Rows, left_out: Counter[str]) -> dict[str, Owned]:
+def _track_owners(rows: Rows, left_out: Counter[str]) -> dict[str, Owned]:
     owners: dict[str, Owned] = {}
     names: dict[str, str] = {}
     for row in _read(rows, "ownership", rows.tables["ownership"], left_out):
@@ -194,12 +194,14 @@ def _owners(rows: Rows, left_out: Counter[str]) -> dict[str, Owned]:
     return owners
 
 
-def _bundles(rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]) -> dict[str, tuple[BundleLoad, str]]:
+def _find_bundle_loads(
+    rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]
+) -> dict[str, tuple[BundleLoad, str]]:
     """Find the latest load of each bundle with an owner, and its report."""
     table = rows.tables["bundles"]
-    latest = table.take(_latest(table, "bundle"))
+    latest = table.take(_find_latest_rows(table, "bundle"))
     names, texts = latest.column("bundle").to_pylist(), latest.column("stats").to_pylist()
-    loads, rates, is_sound = _figures(latest)
+    loads, rates, is_sound = _read_figures(latest)
     if not is_sound.all():
         left_out[f"{rows.file('bundles').name}: stats that Pulsar does not write"] += int((~is_sound).sum())
     entries = zip(names, loads.tolist(), rates.tolist(), texts, is_sound.tolist(), strict=True)
@@ -208,7 +210,7 @@ def _bundles(rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]) ->
     }
 
 
-def _figures(rows: pa.Table) -> tuple[Floats, Floats, Bools]:
+def _read_figures(rows: pa.Table) -> tuple[Floats, Floats, Bools]:
     """Read bytes and messages per second from rows of BUNDLES, and find the rows that can be read."""
     batches = rows.combine_chunks().to_batches()
     plain = plain_bundles(batches[0], None) if batches else None
@@ -231,7 +233,7 @@ def _with_bundles(
     return replace(figures, top_bundles=top_bundles, bundle_unit="bytes/s").read_only()
 
 
-def _latest(table: pa.Table, column: str) -> Ints:
+def _find_latest_rows(table: pa.Table, column: str) -> Ints:
     """Find the last row of each text of a column, in order of the texts. Rows are in order of time."""
     coded = table.column(column).combine_chunks().dictionary_encode()
     last = np.full(len(coded.dictionary), -1)

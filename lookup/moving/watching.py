@@ -44,12 +44,12 @@ class OwnerWatch:
         try:
             record = self._records.get(timeout=within_s) if within_s else self._records.get_nowait()
             while True:
-                self._take(record)
+                self._take_record(record)
                 record = self._records.get_nowait()
         except Empty:
             return
 
-    def _take(self, record: Record) -> None:
+    def _take_record(self, record: Record) -> None:
         self._observer.take(record)
         pending = self._observer.pending
         for row in self._rows("ownership"):

@@ -90,7 +90,7 @@ def plan_clusters(
             f"marks/{place}.arrow",
         )
         for place, of_cluster in enumerate(words)
-        if (log := _owner_log(tables, of_cluster.cluster)) is not None
+        if (log := _build_owner_log(tables, of_cluster.cluster)) is not None
     }
 
     def take_owners(task: _OwnersTask, work: WorkDir) -> FirstOwners:
@@ -114,7 +114,7 @@ def marks_of(cluster: ClusterPlan, work: WorkDir) -> InducedMarks:
     return InducedMarks(**work.read(cluster.marks)[0])
 
 
-def _owner_log(tables: Tables, cluster: str) -> OwnerLog | None:
+def _build_owner_log(tables: Tables, cluster: str) -> OwnerLog | None:
     shares = tables.of("ownership", cluster)
     if not shares:
         return None
@@ -130,7 +130,7 @@ def _owner_log(tables: Tables, cluster: str) -> OwnerLog | None:
     return OwnerLog(days, tuple(texts["bundle"]), tuple(texts["broker"]), tables.splits(cluster))
 
 
-def _broker_reports(tables: Tables, cluster: str, roster: Roster) -> BrokerReports:
+def _plan_broker_reports(tables: Tables, cluster: str, roster: Roster) -> BrokerReports:
     shares = tables.of("loads", cluster)
 
     def numbers(column: str, names: Sequence[str | None]) -> Codes:  # noqa: ARG001  of all functions of its kind
@@ -144,7 +144,7 @@ def _broker_reports(tables: Tables, cluster: str, roster: Roster) -> BrokerRepor
     return BrokerReports(parts_by_day(shares, numbers), given_figures(given))
 
 
-def _bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleReports:
+def _plan_bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleReports:
     shares = tables.of("bundles", cluster)
     spans: dict[str, tuple[int, int]] = {}
     for name in (name for share in shares for name in share.names["bundle"] if name is not None):
@@ -168,7 +168,7 @@ def _bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleReports
 def _require_plausible(words: ClusterWords, tables: Tables, run: RunPlan) -> None:
     """Refuse a cluster without brokers, or with more ticks than a replay can walk."""
     if not tables.registrations(words.cluster):
-        raise InputError(f"cluster {words.cluster!r} of the log has no broker: {_why_no_broker(tables)}")
+        raise InputError(f"cluster {words.cluster!r} of the log has no broker: {_explain_no_broker(tables)}")
     # The footers of most files show this before any row is read.
     mistake = mistaken_unit(words.first_us, words.last_us)
     if mistake is not None:
@@ -221,8 +221,8 @@ def _plan_cluster(
         assumed_capacity=_assume_capacity(timeline, words.counts["micro"]),
         registered=times_registered(events.registrations),
         logged=sum(words.by_broker.get(name, 0) for name in brokers),
-        loads=_broker_reports(tables, cluster, timeline.roster) if run.is_reported else None,
-        bundle_loads=None if inputs.bundles is None else _bundle_reports(tables, cluster, words.atoms),
+        loads=_plan_broker_reports(tables, cluster, timeline.roster) if run.is_reported else None,
+        bundle_loads=None if inputs.bundles is None else _plan_bundle_reports(tables, cluster, words.atoms),
         marks=None if owners is None else f"marks/{place}.arrow",
     )
 
@@ -261,7 +261,7 @@ def broker_names(timeline: Timeline) -> dict[str, int]:
     return names
 
 
-def _why_no_broker(tables: Tables) -> str:
+def _explain_no_broker(tables: Tables) -> str:
     if tables.settings.inputs.brokers is None:
         return "no [[brokers]] entry is for it"
     unusable = tables.brokers.quarantined

@@ -152,7 +152,7 @@ class Share:
 _Words = dict[Any, int]
 
 
-def _code(words: _Words, text: str | None) -> int:
+def _code_text(words: _Words, text: str | None) -> int:
     """Look up a text's code. A new text gets the next code."""
     return words.setdefault(text, len(words))
 
@@ -205,7 +205,7 @@ class TopicCodes:
         if topics is None:
             return
         if not self._last[0].equals(topics.dictionary):
-            self._fold()
+            self._add_last_topics()
             # The additional entry is for rows without a topic.
             self._last = topics.dictionary, np.zeros(len(topics.dictionary) + 1, dtype=bool)
         entries = pc.fill_null(topics.indices, len(topics.dictionary)).to_numpy(zero_copy_only=False)
@@ -213,12 +213,12 @@ class TopicCodes:
 
     def digests(self) -> Ints:
         """Compute (digest, code) of every topic of demand, shape (n_topics, 2)."""
-        self._fold()
+        self._add_last_topics()
         digests = {topic: parsed.digest for topic in self._demanded if (parsed := _parse_topic(topic)) is not None}
         codes = map(self._codes.__getitem__, digests)
         return np.column_stack([np.fromiter(values, dtype=np.int64) for values in (digests.values(), codes)])
 
-    def _fold(self) -> None:
+    def _add_last_topics(self) -> None:
         """Add the topics of the last dictionary that rows of demand have."""
         dictionary, noted = self._last
         self._demanded.update(filter(None, texts_of(dictionary.filter(pa.array(noted[:-1])))))
@@ -241,7 +241,7 @@ def _parse_topic(topic: str) -> _Topic | None:
     # others.
     if not topic.startswith(_DOMAINS) or len(parts) != 3 or not parts[2]:
         TopicName.parse(topic)
-    namespace = _namespace(f"{parts[0]}/{parts[1]}")
+    namespace = _check_namespace(f"{parts[0]}/{parts[1]}")
     if is_internal_topic(topic):
         return None
     digest = hashlib.blake2b(topic.encode(), digest_size=8).digest()
@@ -249,7 +249,7 @@ def _parse_topic(topic: str) -> _Topic | None:
 
 
 @lru_cache(maxsize=1 << 14)
-def _namespace(text: str) -> str:
+def _check_namespace(text: str) -> str:
     """Check a namespace's name. The cache is small, since there are far fewer namespaces than topics."""
     return str(NamespaceName.parse(text))
 
@@ -291,7 +291,7 @@ class Coder:
         counts["micro"] += int(columns["weight"].sum())
         # In a log with dates only, all times are midnights of some time zone.
         counts["quarters"] += int(np.count_nonzero(ts % QUARTER_US == 0))
-        self.share.repeats.add(keys_of(ts, self._code_column(batch, "topic", _topic_hash, memo="hash")[usable]))
+        self.share.repeats.add(keys_of(ts, self._code_column(batch, "topic", _hash_topic, memo="hash")[usable]))
         self.share.first_us = min(int(ts.min()), self.share.first_us)
         self.share.last_us = max(int(ts.max()), self.share.last_us)
         self._writer.add(columns)
@@ -320,7 +320,7 @@ class Coder:
         checks.refuse(
             atoms == TopicCodes.BAD, lambda text: self._atoms.reasons.get(text, "the topic is missing"), "topic"
         )
-        properties, by_rule = self._property_codes(batch)
+        properties, by_rule = self._code_properties(batch)
         checks.refuse(properties < 0, lambda _: "properties is not a JSON object of texts", "properties")
         results = self._code_column(batch, "result", lambda text: RESULTS.index(text) if text in RESULTS else -1)
         checks.refuse(results < 0, lambda text: f"result {text!r} is not one of {', '.join(RESULTS)}", "result")
@@ -336,7 +336,7 @@ class Coder:
             "properties": properties,
             "weight": weights,
             "broker": self._code_column(
-                batch, "broker", lambda text: -1 if text is None else _code(self._brokers, text)
+                batch, "broker", lambda text: -1 if text is None else _code_text(self._brokers, text)
             ),
             "read_only": flags(batch.rows, "read_only"),
         }
@@ -344,16 +344,16 @@ class Coder:
             if name == "domain":
                 # The domain is not a column. It is the beginning of the topic, so it is parsed once per topic of a
                 # dictionary as well.
-                columns[name] = self._code_column(batch, "topic", partial(_domain_code, words), memo="domain")
+                columns[name] = self._code_column(batch, "topic", partial(_code_domain, words), memo="domain")
             else:
-                columns[name] = self._code_column(batch, name, partial(_code, words), memo=f"extra {name}")
+                columns[name] = self._code_column(batch, name, partial(_code_text, words), memo=f"extra {name}")
         is_demand = usable & (atoms >= 0) & ~is_redirect
         # Of demand only, since shares without any are dropped. One count more, of rows without a rule, is left out.
         if by_rule is not None:
             self._by_rule += np.bincount(by_rule[is_demand], minlength=len(self._by_rule) + 1)[:-1]
         return columns, is_demand
 
-    def _property_codes(self, batch: LogBatch) -> tuple[Codes, Codes | None]:
+    def _code_properties(self, batch: LogBatch) -> tuple[Codes, Codes | None]:
         """Code each row's properties, completed by the rules for clients, and find each row's rule.
 
         Unusable properties have code -1. Rows without a matching rule have the number of rules as their rule. The rules
@@ -361,7 +361,7 @@ class Coder:
         None if no rule can apply.
         """
         words, rules = self._properties, self._plan.client_rules
-        logged = self._code_column(batch, "properties", lambda text: _canonical_code(text, words))
+        logged = self._code_column(batch, "properties", lambda text: _code_canonical(text, words))
         if not rules or "client" not in batch.rows.schema.names:
             return logged, None
 
@@ -381,7 +381,7 @@ class Coder:
             else:
                 # Properties that a client sent have precedence over the properties of a rule.
                 merged = {**rules[rule].properties, **json.loads(texts[code])}
-                labelled.append(_code(words, properties_text(merged)))
+                labelled.append(_code_text(words, properties_text(merged)))
         return np.array(labelled, dtype=np.int32)[of_row], by_rule
 
     def _code_column(
@@ -420,16 +420,16 @@ def _add_counts(a: Ints, b: Ints) -> Ints:
     return total
 
 
-def _topic_hash(topic: str | None) -> int:
+def _hash_topic(topic: str | None) -> int:
     """Hash a text independently of any codes, so that the hash is the same in all tasks."""
     return crc32((topic or "").encode(errors="surrogatepass")) >> 1
 
 
-def _domain_code(words: _Words, topic: str | None) -> int:
-    return _code(words, (topic or "").partition("://")[0])
+def _code_domain(words: _Words, topic: str | None) -> int:
+    return _code_text(words, (topic or "").partition("://")[0])
 
 
-def _canonical_code(text: str | None, words: _Words) -> int:
+def _code_canonical(text: str | None, words: _Words) -> int:
     """Look up the code of logged properties, -1 if they are not a JSON object of texts."""
     try:
         properties = json.loads(text or "{}")
@@ -440,7 +440,7 @@ def _canonical_code(text: str | None, words: _Words) -> int:
         return -1
     if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
         return -1
-    return _code(words, canonical)
+    return _code_text(words, canonical)
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

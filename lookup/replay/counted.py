@@ -290,7 +290,7 @@ class CellLedger:
         keys = np.flatnonzero(micro)
         served[group.cell_us] = _ServedBy(keys.astype(np.int32), micro[keys])
 
-    def _served_of(self, groups: Sequence[Groups]) -> Mapping[int, _ServedBy]:
+    def _find_served(self, groups: Sequence[Groups]) -> Mapping[int, _ServedBy]:
         """Map the start of each cell to its served weight, counted from these groups if `serve` was not called."""
         if self._served:
             return self._served
@@ -310,7 +310,7 @@ class CellLedger:
         row_of = {start: row for row, start in enumerate(starts)}
         shape = (len(starts), self._n_brokers)
         served = np.zeros(shape)
-        for start, by in self._served_of(groups).items():
+        for start, by in self._find_served(groups).items():
             # -1 is no broker, so the first sum is left out.
             brokers = np.bincount(by.keys // self._n_shares, weights=by.micro, minlength=self._n_brokers + 1)
             served[row_of[start]] = brokers[1:]
@@ -328,7 +328,7 @@ class CellLedger:
         row_of = {start: row for row, start in enumerate(cells.start.tolist())}
         shape = (len(row_of), self._n_brokers + 1, self._n_shares)
         micro = np.zeros(shape)
-        for start, by in self._served_of(groups).items():
+        for start, by in self._find_served(groups).items():
             if start in row_of:
                 micro[row_of[start]].reshape(-1)[by.keys] = by.micro
         total = micro.sum(axis=2)
@@ -405,7 +405,7 @@ class Counted:
     @cached_property
     def batches(self) -> list[Batch]:
         """The whole demand, one batch per registry epoch."""
-        return self._batches(_DemandPart())
+        return self._build_batches(_DemandPart())
 
     def parts(self) -> Iterator[tuple[By, list[Batch], list[Batch | None]]]:
         """Yield name, batches and reduced batches of the whole demand, then of every part that `by` names.
@@ -414,20 +414,20 @@ class Counted:
         no
         difference.
         """
-        yield (), self.batches, self._without(_DemandPart(), self.batches[-1])
+        yield (), self.batches, self._remove_shares(_DemandPart(), self.batches[-1])
         for dimension in self.run.by:
-            for value, part in self._parts_by(dimension):
-                batches = self._batches(part)
-                yield ((dimension, value),), batches, self._without(part, batches[-1])
+            for value, part in self._iter_parts_by(dimension):
+                batches = self._build_batches(part)
+                yield ((dimension, value),), batches, self._remove_shares(part, batches[-1])
 
-    def _without(self, part: _DemandPart, last: Batch) -> list[Batch | None]:
-        rest = self.cells.without(last.cells, self._groups(part))
+    def _remove_shares(self, part: _DemandPart, last: Batch) -> list[Batch | None]:
+        rest = self.cells.without(last.cells, self._select_groups(part))
         return [None if cells is None else replace(last, cells=cells) for cells in rest]
 
-    def _groups(self, part: _DemandPart) -> list[Groups]:
+    def _select_groups(self, part: _DemandPart) -> list[Groups]:
         return [kept for group in self.groups if (kept := part.of(group)) is not None]
 
-    def _parts_by(self, dimension: str) -> Iterator[tuple[str, _DemandPart]]:
+    def _iter_parts_by(self, dimension: str) -> Iterator[tuple[str, _DemandPart]]:
         """Yield the parts of one dimension, sorted by their names. Demand without a value is in no part."""
         if dimension == "hour":
             for hour in sorted({group.cell_us // _HOUR_US for group in self.groups}):
@@ -445,8 +445,8 @@ class Counted:
             mask = np.array([name == value for name in names])
             yield value, (_DemandPart(clients=mask) if dimension == "rack" else _DemandPart(units=mask))
 
-    def _batches(self, part: _DemandPart) -> list[Batch]:
-        groups = self._groups(part)
+    def _build_batches(self, part: _DemandPart) -> list[Batch]:
+        groups = self._select_groups(part)
         # Usage belongs to a whole broker, so a part of its bundles or clients does not have one.
         cells = self.cells.cells(groups, is_known=self.has_usage and part.units is None and part.clients is None)
         if part.hour is not None:
@@ -474,7 +474,7 @@ class Counted:
                     served=_merge_served([group for group in groups if group.epoch == epoch]),
                     logged=np.where(compared, self.logged, 0.0),
                     agreed=np.where(compared, self.agreed, 0.0),
-                    changes=self._changes(part, is_last=is_last),
+                    changes=self._collect_changes(part, is_last=is_last),
                     cells=cells if is_last else no_cells,
                     topology=self.run.topology,
                     namespaces=self.run.namespaces,
@@ -486,7 +486,7 @@ class Counted:
             )
         return batches
 
-    def _changes(self, part: _DemandPart, *, is_last: bool) -> OwnerChanges | None:
+    def _collect_changes(self, part: _DemandPart, *, is_last: bool) -> OwnerChanges | None:
         """Collect the changes of owner in a part, None for a part of clients, since only bundles have owners."""
         if self.changes is None or part.clients is not None:
             return None

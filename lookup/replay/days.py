@@ -365,14 +365,14 @@ def slices_of_day(
     # Rows before the first instant of the grid belong to its cell, which begins with the day.
     places = sum(np.searchsorted(order_of(work, part)[0], grid[1:]) for parts in tables for part in parts)
     ends = np.append(places, rows)
-    cuts = [int(grid[place]) for place in _cut_places(ends, most_rows)]
+    cuts = [int(grid[place]) for place in _find_cuts(ends, most_rows)]
     pieces = [[_slice_part(work, part, cuts) for part in parts] for parts in tables]
     for number, (from_us, until_us) in enumerate(pairwise([None, *cuts, None])):
         of_tables = ([part[number] for part in table] for table in pieces)
         yield Slice(from_us, until_us, tuple(tuple(filter(None, of_table)) for of_table in of_tables))
 
 
-def _cut_places(ends: Ints, most_rows: int) -> Iterator[int]:
+def _find_cuts(ends: Ints, most_rows: int) -> Iterator[int]:
     before = 0
     while ends[-1] - before > most_rows:
         # The slice has all cells that end within it, and at least one cell with rows.

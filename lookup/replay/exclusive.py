@@ -98,12 +98,12 @@ class ExclusiveReplay(ClusterWalk):
         for tick in ticks:
             self._tick_number = tick.number
             self._is_scored = tick.start_us >= self.scored_from
-            self._take_events(tick)
+            self._apply_events(tick)
             if tick.is_grid:
-                self._grid_instant(tick)
+                self._begin_grid_instant(tick)
             if self._is_scored:
                 self._tally.begin(tick.rows, tick.start_us, self._registry.epoch)
-            self._take_lookups(tick)
+            self._decide_lookups(tick)
             self._loads.add(tick.rows, tick.low, tick.high)
             self._spans.append((tick.rows, tick.low, tick.high))
             if self._is_scored:
@@ -118,7 +118,7 @@ class ExclusiveReplay(ClusterWalk):
         self._loads.end_slice(rows)
         copy_tail(rows, [self._spans, self._demand.spans])
 
-    def _take_events(self, tick: Tick) -> None:
+    def _apply_events(self, tick: Tick) -> None:
         events = tick.events
         # The load of the last grid instant is that of its brokers and bundles, so it is settled before they change.
         if events.registry is not None or events.splits or events.unloads:
@@ -135,25 +135,25 @@ class ExclusiveReplay(ClusterWalk):
         for bundle in events.unloads:
             if self.manager.ownership.owner(bundle) is not None:
                 self.manager.unload(bundle)
-                self._follow(tick.low)
+                self._record_changes(tick.low)
         if tick.number == self._cluster.timeline.restore_tick:
             owners = self._cluster.timeline.owners
             self.manager.restore({bundle: broker for bundle, broker in owners.items() if bundle in self._bundles})
-            self._follow(tick.low)
+            self._record_changes(tick.low)
 
     def _begin_epoch(self, tick: Tick, registry: tuple[Roster, NDArray[np.bool_]]) -> None:
         self._registry.apply(registry)
         self.manager.set_registry(*registry)
         if self._board is not None:
             self._board.leave(~self._registry.registered, tick.start_us)
-        self._follow(tick.low)
+        self._record_changes(tick.low)
         # Bundles of heartbeat and SLA namespaces belong to the broker in their name while it is registered.
         for atom in np.flatnonzero(~self._is_free).tolist():
             number = int(self._cluster.pinned[atom])
             owner = number if number >= 0 and self._registry.registered[number] else -1
             self._set_owner(slice(atom, atom + 1), owner, tick.low)
 
-    def _grid_instant(self, tick: Tick) -> None:
+    def _begin_grid_instant(self, tick: Tick) -> None:
         self._loads.close_cell(tick.start_us)
         if self._sees_load or self._settles_at_once:
             self._demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
@@ -164,7 +164,7 @@ class ExclusiveReplay(ClusterWalk):
         report = self.manager.shed()
         if report is not None:
             self.cycles.append(Cycle(tick.start_us, report))
-            self._follow(tick.low)
+            self._record_changes(tick.low)
 
     def _settle_load(self) -> None:
         """Show the policy the load of the last grid instant, if it has not seen it yet. Few ticks need it."""
@@ -182,7 +182,7 @@ class ExclusiveReplay(ClusterWalk):
                 figures = self._board.shown(figures, self.manager.ownership.bundles(), instant.now_us)
             self.manager.set_load(figures)
 
-    def _take_lookups(self, tick: Tick) -> None:
+    def _decide_lookups(self, tick: Tick) -> None:
         """Let the engine decide about bundles without owner."""
         if tick.low == tick.high or not np.count_nonzero(self._is_open):
             return
@@ -200,15 +200,15 @@ class ExclusiveReplay(ClusterWalk):
             # A decision of this tick may have closed it.
             if self._is_open[atom]:
                 self.manager.select(self._requests.request(tick.rows, row), int(tick.rows.ts[row]))
-                self._follow(row)
+                self._record_changes(row)
 
-    def _follow(self, row: int) -> None:
+    def _record_changes(self, row: int) -> None:
         """Note the changes of ownership the manager made, which hold from a row of the slice on."""
         for change in self.manager.take_changes():
             if change.bundle in self._bundles:
-                self._note(change, row)
+                self._record_change(change, row)
 
-    def _note(self, change: OwnershipChange, row: int) -> None:
+    def _record_change(self, change: OwnershipChange, row: int) -> None:
         timeline = self._cluster.timeline
         source, broker = self._numbers[change.source], self._numbers[change.broker]
         atoms = self._bundles.atoms_of(change.bundle)

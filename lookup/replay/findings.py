@@ -52,36 +52,36 @@ def find(
     """
     findings = [
         *about_times(clusters, run),
-        *_about_clients(settings, clusters),
-        *(finding for entry in settings.namespaces for finding in _about_namespace(entry, clusters)),
-        *_about_bundles(settings, clusters),
-        *_about_labels(policies, clusters),
-        *_about_rows(clusters),
-        *_about_blocks(settings, clusters, run),
+        *_check_client_rules(settings, clusters),
+        *(finding for entry in settings.namespaces for finding in _check_namespace(entry, clusters)),
+        *_check_bundle_counts(settings, clusters),
+        *_check_labels(policies, clusters),
+        *_check_times_of_day(clusters),
+        *_check_blocks(settings, clusters, run),
     ]
     if settings.evaluation.load == "simulated":
-        findings += [*_about_sessions(settings, policies, clusters), *_about_capacities(settings, clusters)]
+        findings += [*_check_sessions(settings, policies, clusters), *_check_capacities(settings, clusters)]
     return [finding for finding in findings if finding.kind not in settings.lint.accept]
 
 
-def _demand(clusters: Sequence[ClusterPlan]) -> int:
+def _count_demand(clusters: Sequence[ClusterPlan]) -> int:
     return sum(cluster.words.counts["demand"] for cluster in clusters)
 
 
-def _about_clients(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+def _check_client_rules(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
     applied = np.sum([cluster.words.by_rule for cluster in clusters], axis=0)
     for index, entry in enumerate(settings.clients):
         if not applied[index]:
             yield Finding(
                 "client-rule",
                 f"clients[{index}], {shown(entry.match.cidr or entry.match.client)}, applies to none of "
-                f"{quantity(_demand(clusters), 'lookup')}; compare it with the log's column `client`, or put it before "
-                "an entry that takes all its clients",
+                f"{quantity(_count_demand(clusters), 'lookup')}; compare it with the log's column `client`, or put it "
+                "before an entry that takes all its clients",
                 0,
             )
 
 
-def _about_namespace(entry: NamespaceEntry, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+def _check_namespace(entry: NamespaceEntry, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
     known = {namespace for cluster in clusters for namespace in cluster.words.atoms.namespaces}
     if entry.name not in known:
         like = closest(entry.name, known, cutoff=_ALIKE)
@@ -98,10 +98,10 @@ def _about_namespace(entry: NamespaceEntry, clusters: Sequence[ClusterPlan]) -> 
             )
 
 
-def _about_bundles(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+def _check_bundle_counts(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
     counts = bundle_counts(settings)
     for policy in (policy for policy in settings.policies if policy.bundles in counts):
-        missing = sorted({bundle for cluster in clusters for bundle in _bundles_without(cluster, policy.bundles)})
+        missing = sorted({bundle for cluster in clusters for bundle in _iter_foreign_bundles(cluster, policy.bundles)})
         if missing:
             yield Finding(
                 "bundles",
@@ -112,7 +112,7 @@ def _about_bundles(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) ->
             )
 
 
-def _bundles_without(cluster: ClusterPlan, count: int | None) -> Iterator[str]:
+def _iter_foreign_bundles(cluster: ClusterPlan, count: int | None) -> Iterator[str]:
     """Yield the bundles that the log of owners names and a policy lacks that begins with so many."""
     rule, timeline = cluster.words.atoms.rule, cluster.timeline
     own = {bundle for bundle, _ in cluster.words.atoms.first_bundles(count)}
@@ -128,8 +128,8 @@ def _bundles_without(cluster: ClusterPlan, count: int | None) -> Iterator[str]:
             yield bundle
 
 
-def _about_labels(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    lookups, published = _demand(clusters), published_labels(clusters)
+def _check_labels(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    lookups, published = _count_demand(clusters), published_labels(clusters)
     sent: dict[str, Counter[str]] = {}
     for cluster in clusters:
         for properties, count in zip(cluster.words.properties, cluster.words.by_properties.tolist(), strict=True):
@@ -140,9 +140,9 @@ def _about_labels(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -
         for part, reads in zip(policy.parts, policy.part_reads, strict=True):
             keys = sorted(name.partition(".")[2] for name in reads if name.startswith("properties."))
             read.update(keys)
-            yield from _about_unsent(f"policy {shown(policy.name)}: {part.name}", keys, sent, lookups)
+            yield from _find_unsent_keys(f"policy {shown(policy.name)}: {part.name}", keys, sent, lookups)
     for key in sorted(read & sent.keys()):
-        yield from _about_unmet(key, sent[key], published, lookups)
+        yield from _find_unmet_labels(key, sent[key], published, lookups)
     if published and not sent:
         yield Finding(
             "broker-label",
@@ -152,7 +152,9 @@ def _about_labels(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -
         )
 
 
-def _about_unsent(part: str, keys: Sequence[str], sent: Mapping[str, Counter[str]], lookups: int) -> Iterator[Finding]:
+def _find_unsent_keys(
+    part: str, keys: Sequence[str], sent: Mapping[str, Counter[str]], lookups: int
+) -> Iterator[Finding]:
     """Find the properties of a part that no client sends. Of several, like the levels of a place, one is enough."""
     for key in keys:
         like = closest(key, sent, cutoff=_ALIKE)
@@ -164,7 +166,7 @@ def _about_unsent(part: str, keys: Sequence[str], sent: Mapping[str, Counter[str
         yield Finding("policy-key", f"{what}; {right}", 0)
 
 
-def _about_unmet(
+def _find_unmet_labels(
     key: str, sent: Counter[str], published: Mapping[str, Counter[str]], lookups: int
 ) -> Iterator[Finding]:
     if key not in published:
@@ -185,8 +187,8 @@ def _about_unmet(
         )
 
 
-def _about_rows(clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    lookups = _demand(clusters)
+def _check_times_of_day(clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    lookups = _count_demand(clusters)
     if lookups >= _TELLING and sum(cluster.words.counts["quarters"] for cluster in clusters) == lookups:
         yield Finding(
             "time-of-day",
@@ -205,7 +207,7 @@ def _about_rows(clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
             )
 
 
-def _about_blocks(settings: EvaluationFile, clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Finding]:
+def _check_blocks(settings: EvaluationFile, clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Finding]:
     section, rules = settings.evaluation, settings.verdict
     first = run.first_scored(min(cluster.words.first_us for cluster in clusters))
     last = max(cluster.words.last_us for cluster in clusters)
@@ -246,14 +248,14 @@ def about_evidence(settings: EvaluationFile, sums: Iterable[MetricSums]) -> Iter
         )
 
 
-def _about_sessions(
+def _check_sessions(
     settings: EvaluationFile, policies: Sequence[Policy], clusters: Sequence[ClusterPlan]
 ) -> Iterator[Finding]:
     section = settings.evaluation
     readers = [policy.name for policy in policies if "view.load" in policy.reads or policy.shedder is not None]
     for cluster in clusters if readers and settings.inputs.bundles is None else ():
         brokers = cluster.timeline.most_registered
-        rate = cluster.words.counts["demand"] / _seconds(cluster, section.tick_s) / brokers if brokers else 0.0
+        rate = cluster.words.counts["demand"] / _measure_seconds(cluster, section.tick_s) / brokers if brokers else 0.0
         needed = suggested_session(rate, section.tick_s) if rate else 0
         if needed > _SHORTER * section.session_s:
             yield Finding(
@@ -266,11 +268,11 @@ def _about_sessions(
             )
 
 
-def _about_capacities(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+def _check_capacities(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
     for cluster in clusters:
         capacities = [broker.capacity for broker in cluster.timeline.brokers if broker.capacity is not None]
         capacity = sum(capacities) / len(capacities) if capacities else 0.0
-        seconds, brokers = _seconds(cluster, settings.evaluation.tick_s), cluster.timeline.most_registered
+        seconds, brokers = _measure_seconds(cluster, settings.evaluation.tick_s), cluster.timeline.most_registered
         load = None if settings.inputs.bundles else mean_load_of(cluster.words.counts["micro"], seconds, brokers)
         if settings.inputs.bundles and not capacities:
             what = f"BUNDLES gives bytes/s, and no broker of {cluster.name} has a capacity, so usage has no meaning"
@@ -291,5 +293,5 @@ def _about_capacities(settings: EvaluationFile, clusters: Sequence[ClusterPlan])
             )
 
 
-def _seconds(cluster: ClusterPlan, tick_s: int) -> float:
+def _measure_seconds(cluster: ClusterPlan, tick_s: int) -> float:
     return max((cluster.words.last_us - cluster.words.first_us) / MICRO, float(tick_s))

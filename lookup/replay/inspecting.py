@@ -159,7 +159,7 @@ def inspect_log(
         section = EvaluationSection(incumbent="none")
         coding = CodingPlan(frozenset({"client"}), (), NamespacePolicies(), {}, section.tick_s * MICRO)
         coded, shares = _code_log(path, coding, work, progress)
-        clusters = [_inspect_cluster(demand, section, None) for demand in _demands(shares, coding, work)]
+        clusters = [_inspect_cluster(demand, section, None) for demand in _count_demands(shares, coding, work)]
         return Inspection(*_count_refused(coded), tuple(clusters), ())
     run = run_plan(settings)
     tables = read_tables(workers, settings, tick_us=run.tick_us, work=work, quarantine=f"{folder}/quarantine")
@@ -173,7 +173,7 @@ def inspect_log(
         bundle_counts=run.bundle_counts,
     )
     coded, shares = _code_log(path, coding, work, progress)
-    demands = _demands(shares, coding, work)
+    demands = _count_demands(shares, coding, work)
     plans = plan_clusters(workers, shares, tables=tables, run=run, work=work)
     findings = find(settings, policies, plans, run)
     clusters = [
@@ -208,7 +208,7 @@ def _count_refused(coded: Sequence[Coded]) -> tuple[int, dict[str, int]]:
     return sum(task.rows for task in coded), dict(reasons.most_common())
 
 
-def _demands(shares: Mapping[str, Sequence[Share]], plan: CodingPlan, work: WorkDir) -> list[_CountedDemand]:
+def _count_demands(shares: Mapping[str, Sequence[Share]], plan: CodingPlan, work: WorkDir) -> list[_CountedDemand]:
     """Count the lookups of each cluster, in order of their names."""
     return [
         _count_demand(merge_words(name, plan.rule(name), of_cluster), of_cluster, plan, work)
@@ -224,7 +224,7 @@ def _count_demand(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan
     by_broker = np.zeros((len(by_atom), len(brokers)), dtype=np.int64)
     clients = words.extras.get("client", ())
     by_client = np.zeros(len(clients), dtype=np.int64)
-    for rows in chain.from_iterable(_slices(parts, plan, work) for _, parts in sorted(days.items())):
+    for rows in chain.from_iterable(_iter_slices(parts, plan, work) for _, parts in sorted(days.items())):
         everything = slice(0, len(rows))
         atoms = rows.column("atom", everything).astype(np.int64)
         ticks.append(np.unique(rows.ts // plan.tick_us * plan.tick_us, return_counts=True))
@@ -252,7 +252,7 @@ def _find_isolated(words: ClusterWords, by_broker: Ints, rules: NamespacePolicie
             yield int(counts.sum()), int(counts[~np.array(permits, dtype=np.bool_)].sum())
 
 
-def _slices(parts: Sequence[CodedPart], plan: CodingPlan, work: WorkDir) -> Iterator[SliceRows]:
+def _iter_slices(parts: Sequence[CodedPart], plan: CodingPlan, work: WorkDir) -> Iterator[SliceRows]:
     """Yield the rows of one day in slices of the default size."""
     first, last = min(part.written.first for part in parts)[0], max(part.written.last for part in parts)[0]
     grid = np.arange(first // plan.tick_us * plan.tick_us, last + 1, plan.tick_us)
@@ -289,19 +289,19 @@ def _inspect_cluster(demand: _CountedDemand, section: EvaluationSection, plan: C
         lookups=demand.lookups,
         first_us=words.first_us,
         last_us=words.last_us,
-        per_minute=_per_minute(demand, section.tick_s),
+        per_minute=_compute_rates(demand, section.tick_s),
         brokers=brokers,
         topics=int(words.topics.sum()),
         busy_bundles=sum(count > 0 for count in bundles.values()),
         bundles=len(bundles),
-        tenants=_most(tenants),
-        namespaces=_most(namespaces),
-        top_bundles=_most(bundles),
-        clients=_most(Counter(demand.by_client)),
-        labels={key: _most(labels[key]) for key in sorted(labels)},
-        unmatched={key: _most(values) for key, values in sorted(unmatched.items()) if values},
-        session=_advice(demand, section, brokers),
-        broker_load=mean_load_of(words.counts["micro"], _seconds(demand, section), brokers),
+        tenants=_select_greatest(tenants),
+        namespaces=_select_greatest(namespaces),
+        top_bundles=_select_greatest(bundles),
+        clients=_select_greatest(Counter(demand.by_client)),
+        labels={key: _select_greatest(labels[key]) for key in sorted(labels)},
+        unmatched={key: _select_greatest(values) for key, values in sorted(unmatched.items()) if values},
+        session=_suggest_session(demand, section, brokers),
+        broker_load=mean_load_of(words.counts["micro"], _measure_seconds(demand, section), brokers),
         redirects=words.counts["redirects"],
         internal=words.counts["internal"],
         isolated=sum(answered for answered, _ in demand.isolated),
@@ -310,7 +310,7 @@ def _inspect_cluster(demand: _CountedDemand, section: EvaluationSection, plan: C
     )
 
 
-def _per_minute(demand: _CountedDemand, tick_s: int) -> dict[str, float]:
+def _compute_rates(demand: _CountedDemand, tick_s: int) -> dict[str, float]:
     """Compute statistics of the demand per minute. Ticks without lookups count as well."""
     starts, counts = demand.ticks
     ticks = int((starts[-1] - starts[0]) // (tick_s * MICRO)) + 1
@@ -325,22 +325,22 @@ def _per_minute(demand: _CountedDemand, tick_s: int) -> dict[str, float]:
     return {"mean": demand.lookups * 60.0 / (ticks * tick_s), "median": at(0.5), "p95": at(0.95), "max": at(1.0)}
 
 
-def _most(counts: Counter[str]) -> dict[str, int]:
+def _select_greatest(counts: Counter[str]) -> dict[str, int]:
     """Select the greatest counts, equal ones by name, and add the others up under the name ""."""
     named = sorted(((name, count) for name, count in counts.items() if name and count), key=lambda e: (-e[1], e[0]))
     rest = counts.get("", 0) + sum(count for _, count in named[_MOST:])
     return {**dict(named[:_MOST]), **({"": rest} if rest else {})}
 
 
-def _seconds(demand: _CountedDemand, section: EvaluationSection) -> float:
+def _measure_seconds(demand: _CountedDemand, section: EvaluationSection) -> float:
     # A single lookup lies at an instant, so a log of one lookup does not have a rate, and any session is equally good.
     return max((demand.words.last_us - demand.words.first_us) / MICRO, float(section.tick_s))
 
 
-def _advice(demand: _CountedDemand, section: EvaluationSection, brokers: int) -> SessionAdvice | None:
+def _suggest_session(demand: _CountedDemand, section: EvaluationSection, brokers: int) -> SessionAdvice | None:
     if not brokers:
         return None
-    rate = demand.lookups / _seconds(demand, section) / brokers
+    rate = demand.lookups / _measure_seconds(demand, section) / brokers
     suggested = suggested_session(rate, section.tick_s)
     return SessionAdvice(
         session_s=section.session_s,

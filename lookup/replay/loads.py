@@ -46,7 +46,7 @@ class _Cell:
         if self._micro is None:
             sums = []
             for rows, low, high in self.spans:
-                count = partial(_summed_weights, rows, slice(low, high), self._n_atoms)
+                count = partial(_sum_weights, rows, slice(low, high), self._n_atoms)
                 # Kept for other policies if the sums are no longer than the rows.
                 sums.append(count() if high - low < self._n_atoms else rows.once(("weights", low, high), count))
             # A single one is not copied, as most cells have one span and most windows one cell.
@@ -65,7 +65,7 @@ class _Cell:
         return self._pairs
 
 
-def _summed_weights(rows: SliceRows, span: slice, n_atoms: int) -> Ints:
+def _sum_weights(rows: SliceRows, span: slice, n_atoms: int) -> Ints:
     """Sum the weight of each atom in some rows, micro-units, shape (n_atoms,)."""
     constant = rows.constant("weight")
     atoms = rows.column("atom", span)
@@ -253,7 +253,7 @@ class Demand(Mapping[str, Mapping[str, float]]):
 
     def __getitem__(self, key: str) -> Mapping[str, float]:
         totals: dict[str, int] = {}
-        for code, micro in enumerate(self._by_code().tolist()):
+        for code, micro in enumerate(self._sum_by_code().tolist()):
             value = self._cluster.words.properties[code].get(key)
             if value is not None and micro:
                 totals[value] = totals.get(value, 0) + micro
@@ -267,7 +267,7 @@ class Demand(Mapping[str, Mapping[str, float]]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def _by_code(self) -> Ints:
+    def _sum_by_code(self) -> Ints:
         if self._sums is None:
             self._sums = np.zeros(len(self._cluster.words.properties), dtype=np.int64)
             for rows, low, high in self.spans:
@@ -362,11 +362,11 @@ class BrokerLoads:
         window = np.zeros(len(owners), np.int64) if window is None else window
         windows, are_bytes = (window, self._loads.rates), self._loads.are_bytes
         bundles = _BundleLoads(self._bundles, owners, windows, self._loads.seconds, are_bytes=are_bytes)
-        micro = _by_broker(self._places, window, self._n_brokers)
+        micro = _sum_by_broker(self._places, window, self._n_brokers)
         load = np.where(registered, micro / (MICRO * self._loads.seconds), np.nan)
         rates, of_bundles = None, bundles.loads
         if self._reported is None and self._loads.rates is not None:
-            sent = _by_broker(self._places, self._loads.rates, self._n_brokers) / MICRO
+            sent = _sum_by_broker(self._places, self._loads.rates, self._n_brokers) / MICRO
             rates, of_bundles = np.where(registered, sent, np.nan), bundles.rates
         figures = Load(
             load / capacity,
@@ -389,7 +389,7 @@ class BrokerLoads:
         # Topics change only when owners do, which is rare.
         if owners is not self._seen:
             self._seen, self._places = owners, owners + 1
-            self._topics = _by_broker(self._places, self._topics_by_atom, self._n_brokers)
+            self._topics = _sum_by_broker(self._places, self._topics_by_atom, self._n_brokers)
         return self._topics
 
 
@@ -419,13 +419,13 @@ class _BundleLoads:
 
     def loads(self) -> Iterator[tuple[str, float]]:
         """Yield every bundle with a load, owned or not."""
-        return self._above_0(self._figures()[1] / (MICRO * self._seconds))
+        return self._iter_positive(self._figures()[1] / (MICRO * self._seconds))
 
     def rates(self) -> Iterator[tuple[str, float]]:
         """Yield every bundle with messages, owned or not, and how many per second."""
-        return self._above_0(self._figures()[2])
+        return self._iter_positive(self._figures()[2])
 
-    def _above_0(self, figures: Floats) -> Iterator[tuple[str, float]]:
+    def _iter_positive(self, figures: Floats) -> Iterator[tuple[str, float]]:
         positive = np.flatnonzero(figures > 0)
         return zip(self._names[positive].tolist(), figures[positive].tolist(), strict=True)
 
@@ -472,6 +472,6 @@ def _with_bundle_rates(figures: Load, bundles: _BundleLoads) -> Load:
     return replace(figures, long_term_bundle_rates=_BundleRates(bundles.rates))
 
 
-def _by_broker(places: Ints, values: Ints | Floats, n_brokers: int) -> Ints:
+def _sum_by_broker(places: Ints, values: Ints | Floats, n_brokers: int) -> Ints:
     sums: Ints = np.bincount(places, weights=values, minlength=n_brokers + 1)[1:].astype(np.int64)
     return sums

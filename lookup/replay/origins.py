@@ -23,7 +23,7 @@ Pairs = tuple[Ints, Ints]
 def summed_pairs(rows: SliceRows, span: slice, n_codes: int) -> Pairs:
     """Sum the weight of each pair in some rows. `n_codes` is the number of sets of properties."""
     keys = rows.column("atom", span).astype(np.int64) * n_codes + rows.column("properties", span)
-    return _by_key(keys, rows.column("weight", span))
+    return _sum_by_key(keys, rows.column("weight", span))
 
 
 def add_pairs(sums: list[Pairs]) -> Pairs:
@@ -31,10 +31,10 @@ def add_pairs(sums: list[Pairs]) -> Pairs:
     if not sums:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     keys, weights = zip(*sums, strict=True)
-    return _by_key(np.concatenate(keys), np.concatenate(weights))
+    return _sum_by_key(np.concatenate(keys), np.concatenate(weights))
 
 
-def _by_key(keys: Ints, weights: Ints) -> Pairs:
+def _sum_by_key(keys: Ints, weights: Ints) -> Pairs:
     found, places = np.unique(keys, return_inverse=True)
     return found, np.bincount(places, weights, minlength=len(found)).astype(np.int64)
 
@@ -61,7 +61,7 @@ class Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
 
     def __getitem__(self, key: str) -> Mapping[str, Mapping[str, float]]:
         if key not in self._known:
-            self._known[key] = self._by_bundle(key)
+            self._known[key] = self._sum_by_bundle(key)
         if not self._known[key]:
             raise KeyError(key)
         return self._known[key]
@@ -72,7 +72,7 @@ class Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def _by_bundle(self, key: str) -> Mapping[str, Mapping[str, float]]:
+    def _sum_by_bundle(self, key: str) -> Mapping[str, Mapping[str, float]]:
         values = sorted({sent[key] for sent in self._properties if key in sent})
         numbers = {value: number for number, value in enumerate(values)}
         of_code = np.array([numbers[sent[key]] if key in sent else -1 for sent in self._properties], np.int64)
@@ -80,7 +80,7 @@ class Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
         atoms, codes = np.divmod(keys, len(self._properties))
         said = (of_code[codes] >= 0) & (micro > 0)
         places = np.searchsorted(self._starts, atoms[said], side="right") - 1
-        found, sums = _by_key(places * len(values) + of_code[codes[said]], micro[said])
+        found, sums = _sum_by_key(places * len(values) + of_code[codes[said]], micro[said])
         origins: dict[str, dict[str, float]] = {}
         bundles, of_values = self._names[found // len(values)].tolist(), (found % len(values)).tolist()
         loads = sums / (MICRO * self._seconds)

@@ -31,10 +31,10 @@ def require_registered(clusters: Sequence[ClusterPlan], run: RunPlan) -> None:
     """Refuse a cluster of whose scored lookups none can be answered, since no broker is registered then."""
     for cluster in clusters:
         first, last = _find_scored_span(cluster, run)
-        if first <= last and not _overlap(cluster.registered, first, last):
+        if first <= last and not _measure_overlap(cluster.registered, first, last):
             raise InputError(
                 f"cluster {shown(cluster.name)} of the log has no broker that is registered at any time of it, so that "
-                f"no policy can answer: {_spans(cluster.registered, first, last)}; {_RIGHT}"
+                f"no policy can answer: {_describe_times(cluster.registered, first, last)}; {_RIGHT}"
             )
 
 
@@ -48,11 +48,11 @@ def require_some_registered(settings: EvaluationFile, first_us: int, last_us: in
     Raises:
         InputError: with the time of the part and that of the brokers.
     """
-    times = sorted(span for events in _of_any_cluster(settings) for span in times_registered(events))
-    if first_us <= last_us and not _overlap(times, first_us, last_us):
+    times = sorted(span for events in _list_registrations(settings) for span in times_registered(events))
+    if first_us <= last_us and not _measure_overlap(times, first_us, last_us):
         raise InputError(
             f"no broker is registered at any time of {what}, so that no policy can answer: "
-            f"{_spans(times, first_us, last_us)}; {_RIGHT}"
+            f"{_describe_times(times, first_us, last_us)}; {_RIGHT}"
         )
 
 
@@ -61,10 +61,10 @@ def about_times(clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Findi
     for cluster in clusters:
         first, last = _find_scored_span(cluster, run)
         whole = last + 1 - first
-        without = whole - _overlap(cluster.registered, first, last)
+        without = whole - _measure_overlap(cluster.registered, first, last)
         if without > _TELLING * whole > 0:
             refused = "" if without < whole else ", and `lookup evaluate` refuses it"
-            times = _spans(cluster.registered, first, last)
+            times = _describe_times(cluster.registered, first, last)
             yield Finding(
                 "broker-times",
                 f"no broker of {cluster.name} is registered in {without / US_PER_S:,.0f} of {whole / US_PER_S:,.0f} s "
@@ -73,7 +73,7 @@ def about_times(clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Findi
             )
 
 
-def _of_any_cluster(settings: EvaluationFile) -> Iterable[Sequence[Registration]]:
+def _list_registrations(settings: EvaluationFile) -> Iterable[Sequence[Registration]]:
     if settings.inputs.brokers is not None:
         return registrations(settings.inputs.brokers).rows.values()
     named = {cluster for entry in settings.brokers for cluster in entry.clusters or ()}
@@ -87,12 +87,12 @@ def _find_scored_span(cluster: ClusterPlan, run: RunPlan) -> Span:
     return max(begins, cluster.words.first_us), cluster.words.last_us
 
 
-def _overlap(times: Iterable[Span], first_us: int, last_us: int) -> int:
+def _measure_overlap(times: Iterable[Span], first_us: int, last_us: int) -> int:
     """Measure how long a broker is registered between two instants, µs."""
     return sum(max(0, min(end, last_us + 1) - max(start, first_us)) for start, end in times)
 
 
-def _spans(times: Sequence[Span], first_us: int, last_us: int) -> str:
+def _describe_times(times: Sequence[Span], first_us: int, last_us: int) -> str:
     log = f"its lookups come from {time_text(first_us)} to {time_text(last_us)}"
     if not times:
         return f"{log}, and brokers never register"

@@ -74,22 +74,24 @@ class OwnerIntervals:
     def note(self, change: OwnershipChange) -> None:
         """Begin or end an interval."""
         if change.broker is None:
-            self._end(change.bundle, change.ts_us, change.cause, change.reason)
+            self._end_interval(change.bundle, change.ts_us, change.cause, change.reason)
         else:
-            self._begin(change.bundle, change.broker, change.ts_us)
+            self._begin_interval(change.bundle, change.broker, change.ts_us)
 
     def split(self, parent: str, children: Sequence[str], ts_us: int) -> None:
         """End the parent's interval, and begin intervals of its owner for the children."""
-        ended = self._end(parent, ts_us, "split")
+        ended = self._end_interval(parent, ts_us, "split")
         if ended is not None:
             for child in children:
-                self._begin(child, ended.broker, ts_us)
+                self._begin_interval(child, ended.broker, ts_us)
 
-    def _begin(self, bundle: str, broker: str, ts_us: int) -> None:
+    def _begin_interval(self, bundle: str, broker: str, ts_us: int) -> None:
         begun = self._open[bundle] = OwnerInterval(bundle, broker, ts_us)
         self.rows.append(begun)
 
-    def _end(self, bundle: str, ts_us: int, ended_by: str, reason: CycleReason | None = None) -> OwnerInterval | None:
+    def _end_interval(
+        self, bundle: str, ts_us: int, ended_by: str, reason: CycleReason | None = None
+    ) -> OwnerInterval | None:
         """End the interval of a bundle and return it, None if the bundle does not have an owner."""
         ended = self._open.pop(bundle, None)
         if ended is not None:
@@ -108,12 +110,12 @@ def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
         "count": [entry.count for entry in decisions],
         "fingerprint": [answer.fingerprint for answer in answers],
         "declined": [answer.declined for answer in answers],
-        "odds": _maps([answer.odds for answer in answers], DECISIONS.field("odds").type),
-        "rejected": _maps([answer.rejected for answer in answers], DECISIONS.field("rejected").type),
+        "odds": _convert_maps([answer.odds for answer in answers], DECISIONS.field("odds").type),
+        "rejected": _convert_maps([answer.rejected for answer in answers], DECISIONS.field("rejected").type),
         "margin": [answer.margin for answer in answers],
         "ties": [answer.ties for answer in answers],
     }
-    return _table(DECISIONS, name, len(answers), columns)
+    return _build_table(DECISIONS, name, len(answers), columns)
 
 
 def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
@@ -127,7 +129,7 @@ def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
         "ended_by": [interval.ended_by for interval in intervals],
         "reason": [interval.reason for interval in intervals],
     }
-    return _table(OWNERS, name, len(intervals), columns)
+    return _build_table(OWNERS, name, len(intervals), columns)
 
 
 def cycle_table(name: RunName, cycles: Sequence[Cycle]) -> pa.Table:
@@ -139,9 +141,9 @@ def cycle_table(name: RunName, cycles: Sequence[Cycle]) -> pa.Table:
         "role": ["shedder"] * len(cycles),
         **{column: [getattr(outcome, column) for outcome in outcomes] for column in of_outcome},
         "accepted": [len(cycle.report.accepted) for cycle in cycles],
-        "rejected": _maps([cycle.report.rejected for cycle in cycles], CYCLES.field("rejected").type),
+        "rejected": _convert_maps([cycle.report.rejected for cycle in cycles], CYCLES.field("rejected").type),
     }
-    return _table(CYCLES, name, len(cycles), columns)
+    return _build_table(CYCLES, name, len(cycles), columns)
 
 
 def cell_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
@@ -164,7 +166,7 @@ def cell_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
         },
         "weight": cells.served[rows, numbers],
     }
-    return _table(CELLS, name, len(rows), columns)
+    return _build_table(CELLS, name, len(rows), columns)
 
 
 def flow_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
@@ -196,10 +198,10 @@ def flow_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
     # The first seven columns name the places.
     rows.sort(key=lambda row: [(value is not None, str(value)) for value in row[:7]])
     columns = {column: [row[number] for row in rows] for number, column in enumerate(FLOWS.names[3:])}
-    return _table(FLOWS, name, len(rows), columns)
+    return _build_table(FLOWS, name, len(rows), columns)
 
 
-def _table(schema: pa.Schema, name: RunName, count: int, columns: Mapping[str, Any]) -> pa.Table:
+def _build_table(schema: pa.Schema, name: RunName, count: int, columns: Mapping[str, Any]) -> pa.Table:
     fixed = {"cluster": name.cluster, "policy": name.policy, "seed": name.seed}
     arrays = []
     for entry in schema:
@@ -208,7 +210,7 @@ def _table(schema: pa.Schema, name: RunName, count: int, columns: Mapping[str, A
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _maps(mappings: Sequence[Mapping[Any, Any]], kind: pa.MapType) -> pa.Array:
+def _convert_maps(mappings: Sequence[Mapping[Any, Any]], kind: pa.MapType) -> pa.Array:
     """Convert mappings of which most are the same object, since thousands of decisions share a ballot."""
     distinct = {id(mapping): mapping for mapping in mappings}
     spans: dict[int, tuple[int, int]] = {}

@@ -252,7 +252,7 @@ def _read_share(
 ) -> _ReadShare:
     writers: dict[str, _ShareWriter] = {}
     refused: list[Quarantined] = []
-    for rows in _usable_rows(table, splits):
+    for rows in _read_usable_rows(table, splits):
         if isinstance(rows, Quarantined):
             refused.append(rows)
             continue
@@ -264,7 +264,7 @@ def _read_share(
     return _ReadShare([writer.finish() for _, writer in sorted(writers.items())], len(refused))
 
 
-def _usable_rows(table: ReportTable, splits: Sequence[FileSplit]) -> Iterator[_Rows | Quarantined]:
+def _read_usable_rows(table: ReportTable, splits: Sequence[FileSplit]) -> Iterator[_Rows | Quarantined]:
     """Yield the usable rows and the quarantined rows of some row groups in order."""
     for split in splits:
         file, row = split.file, split.first_row
@@ -275,13 +275,13 @@ def _usable_rows(table: ReportTable, splits: Sequence[FileSplit]) -> Iterator[_R
             for rows in parquet.iter_batches(_ROWS_PER_BATCH, groups, names, use_threads=False):
                 plain = plain_bundles(rows, file.cluster) if table == "bundles" else None
                 if plain is None:
-                    yield from _single_rows(table, rows, file, row)
+                    yield from _read_single_rows(table, rows, file, row)
                 else:
-                    yield from _stretches(plain, rows, file, row)
+                    yield from _iter_stretches(plain, rows, file, row)
                 row += rows.num_rows
 
 
-def _stretches(
+def _iter_stretches(
     plain: PlainBundles, rows: pa.RecordBatch, file: LogFile, first_row: int
 ) -> Iterator[_Rows | Quarantined]:
     """Yield stretches of plain rows of one cluster as a whole, and the other rows one by one."""
@@ -290,7 +290,7 @@ def _stretches(
     for start, stop in pairwise(borders):
         cluster = None if kinds[start] < 0 else plain.clusters[0][kinds[start]]
         if cluster is None:
-            yield from _single_rows("bundles", rows.slice(start, stop - start), file, first_row + start)
+            yield from _read_single_rows("bundles", rows.slice(start, stop - start), file, first_row + start)
             continue
         here = slice(start, stop)
         columns = {"ts": plain.ts[here], **{name: values[here] for name, values in plain.figures.items()}}
@@ -298,7 +298,7 @@ def _stretches(
         yield _Rows(cluster, {"bundle": (plain.bundles[0], plain.bundles[1][here])}, columns, given)
 
 
-def _single_rows(
+def _read_single_rows(
     table: ReportTable, rows: pa.RecordBatch, file: LogFile, first_row: int
 ) -> Iterator[_Rows | Quarantined]:
     """Read rows one by one, and yield the usable rows by cluster and the quarantined rows."""
@@ -399,7 +399,7 @@ def mean_load(settings: EvaluationFile) -> float | None:
     weight, clusters, files = 0.0, set[str](), list_log(settings.inputs.lookups)
     for file in files:
         with open_parquet(file.path) as parquet:
-            weight += _weight(parquet)
+            weight += _sum_weight(parquet)
             for _, statistics in statistics_of(parquet.metadata, ("cluster",)):
                 clusters |= {str(statistics.min), str(statistics.max)}
         clusters |= {file.cluster} if file.cluster is not None else set()
@@ -414,7 +414,7 @@ def mean_load(settings: EvaluationFile) -> float | None:
     return weight / seconds / brokers if seconds and brokers and weight else None
 
 
-def _weight(parquet: pq.ParquetFile) -> float:
+def _sum_weight(parquet: pq.ParquetFile) -> float:
     """Sum the weight of all rows of a file. A row without a weight weighs 1.0."""
     if "weight" not in parquet.schema_arrow.names:
         return float(parquet.metadata.num_rows)

@@ -188,23 +188,23 @@ class _EvaluationRun:
         require_scored(clusters, run)
         require_registered(clusters, run)
         seeds = seeds_for(self.settings.evaluation, clusters)
-        replayed, gathered = self._replay(clusters, run, recipe, seeds)
+        replayed, gathered = self._replay_runs(clusters, run, recipe, seeds)
         findings = find(self.settings, policies, clusters, run)
         if "java" not in self.settings.lint.accept:
             findings += [Finding("java", sentence, 0) for sentence in foreign]
         findings += about_evidence(self.settings, (sums for each in replayed for sums in each.sums))
-        inputs = _input_facts(clusters, coded, tables, [each.facts for each in gathered], replayed)
+        inputs = _collect_facts(clusters, coded, tables, [each.facts for each in gathered], replayed)
         return ReplayOutcome(
             sums=[
                 *(sums for each in replayed for sums in each.sums),
                 *(sums for each in gathered for sums in each.sums),
             ],
             inputs=replace(inputs, findings=tuple(findings) or None),
-            logged_reason=_why_no_log(clusters),
+            logged_reason=_explain_no_log(clusters),
             unsalted=_find_unsalted([policy for policy in policies if not foreign_of(policy)], clusters, run),
             unpaired=frozenset(unrepeatable),
             cannot_act=idle,
-            at_best=self._at_best([best for each in gathered for best in each.facts.at_best]),
+            at_best=self._compute_bounds([best for each in gathered for best in each.facts.at_best]),
             seeds=seeds,
             senders={cluster.name: cluster.senders for cluster in clusters},
             label_of_tenants=label_of_tenants(
@@ -231,10 +231,10 @@ class _EvaluationRun:
         Args:
             extras: fields of requests that are coded in addition to bundle and properties.
         """
-        coded = self._code(tables, run, extras)
+        coded = self._code_log(tables, run, extras)
         return coded, plan_clusters(self.workers, group_demand(coded), tables=tables, run=run, work=self.work)
 
-    def _code(self, tables: Tables, run: RunPlan, extras: frozenset[str]) -> list[Coded]:
+    def _code_log(self, tables: Tables, run: RunPlan, extras: frozenset[str]) -> list[Coded]:
         """Job 1: every task codes a share of the log."""
         plan = CodingPlan(
             extras=extras,
@@ -242,7 +242,7 @@ class _EvaluationRun:
             policies=run.namespaces,
             cuts=tables.cuts(),
             tick_us=run.tick_us,
-            window=_window(self.settings.evaluation),
+            window=_read_window(self.settings.evaluation),
             bundle_counts=run.bundle_counts,
         )
         quarantine = f"{self.output}/quarantine"
@@ -281,12 +281,14 @@ class _EvaluationRun:
                 f"max_quarantine_ratio = {allowed} allows; most often ({quantity(count, 'row')}): {reason}"
             )
         if not any(share.counts["demand"] for task in coded for share in task.shares):
-            within = "" if _window(self.settings.evaluation) is None else " from evaluation.since to evaluation.until"
+            within = (
+                "" if _read_window(self.settings.evaluation) is None else " from evaluation.since to evaluation.until"
+            )
             raise InputError(f"{source}: none of the {rows:,} rows{within} is a lookup that asks for a broker")
         if refused:
             self.progress(f"{quantity(refused, 'row')} went to quarantine")
 
-    def _replay(
+    def _replay_runs(
         self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe, seeds: Sequence[int]
     ) -> tuple[list[Replayed], list[GatheredFacts]]:
         """Run job 2, in which tasks replay policies over one cluster each, and some also gather its facts."""
@@ -301,7 +303,7 @@ class _EvaluationRun:
         n_policies, n_clusters = quantity(len(policies), "policy", "policies"), quantity(len(clusters), "cluster")
         self.progress(f"replaying {n_policies} over {n_clusters} in {quantity(runs, 'run')}")
         output, reconnect_us = Output(self.output, self.work), self.settings.evaluation.reconnect_s * MICRO
-        has_log = _why_no_log(clusters) is None
+        has_log = _explain_no_log(clusters) is None
         bundles = tuple(dict.fromkeys(policy.bundles for policy in policies))
 
         def replay(task: TaskRuns, clusters: Sequence[ClusterPlan]) -> str:
@@ -325,7 +327,7 @@ class _EvaluationRun:
         # They are sorted, since neither figures nor their order may depend on the division of runs among tasks.
         return [replayed[key] for key in sorted(replayed)], [gathered[cluster] for cluster in sorted(gathered)]
 
-    def _at_best(self, found: Sequence[AtBest]) -> dict[tuple[str, str, str | None], float]:
+    def _compute_bounds(self, found: Sequence[AtBest]) -> dict[tuple[str, str, str | None], float]:
         sums: dict[tuple[int | None, str, str | None], list[float]] = {}
         for each in found:
             of_all = sums.setdefault((each.bundles, each.metric, each.key), [0.0, 0.0])
@@ -358,7 +360,7 @@ def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tu
     return tuple(sorted(drawn))
 
 
-def _window(section: EvaluationSection) -> tuple[int, int] | None:
+def _read_window(section: EvaluationSection) -> tuple[int, int] | None:
     """Compute the first instant of the log that is read and the first that is not, None if all are read."""
     if section.since is None and section.until is None:
         return None
@@ -366,7 +368,7 @@ def _window(section: EvaluationSection) -> tuple[int, int] | None:
     return since, LAST_US + 1 if section.until is None else to_us(section.until)
 
 
-def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:
+def _explain_no_log(clusters: Sequence[ClusterPlan]) -> str | None:
     """Explain why the logged choice is not scored, None if it is."""
     logged, demand = sum(c.logged for c in clusters), sum(c.words.counts["demand"] for c in clusters)
     if logged >= FIDELITY_RATIO * demand:
@@ -387,7 +389,7 @@ def _find_unsalted(
     return unsalted_parts(policies, requests, brokers, run.topology)
 
 
-def _input_facts(
+def _collect_facts(
     clusters: Sequence[ClusterPlan],
     coded: Sequence[Coded],
     tables: Tables,

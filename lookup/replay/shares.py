@@ -135,7 +135,7 @@ def _code_batches(task: int, batches: Iterator[LogBatch], plan: CodingPlan, *, w
     for read in batches:
         batch = read if plan.window is None else read.within(*plan.window)
         coded.rows += batch.rows.num_rows
-        for cluster, rows in _by_cluster(batch):
+        for cluster, rows in _split_by_cluster(batch):
             problem = "the cluster is missing" if cluster is None else cluster_problem(cluster)
             if cluster is None or problem is not None:
                 refused.extend(Quarantined(rows.source, line, str(problem), "") for line in rows.line_numbers.tolist())
@@ -151,7 +151,7 @@ def _code_batches(task: int, batches: Iterator[LogBatch], plan: CodingPlan, *, w
     return coded
 
 
-def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
+def _split_by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
     """Yield the rows of each cluster, with None for rows without a cluster."""
     if batch.cluster is not None:
         yield batch.cluster, batch
@@ -212,7 +212,7 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
         by_broker.update(dict(zip(share.brokers, share.by_broker, strict=True)))
     # One topic may be in the shares of several tasks. It counts once, by its digest. Digests fill 64 bits, so RowKeys
     # has no room for the atom.
-    digests = [np.stack([share.topics[:, 0], _atom_map(atoms, share)[share.topics[:, 1]]], axis=1) for share in shares]
+    digests = [np.stack([share.topics[:, 0], _map_atoms(atoms, share)[share.topics[:, 1]]], axis=1) for share in shares]
     distinct = np.unique(np.concatenate(digests), axis=0)
     repeats = Repeats()
     for share in shares:
@@ -252,13 +252,13 @@ def days_with_codes(
     """
     days: dict[int, list[CodedPart]] = {}
     for share in shares:
-        recoding = _recoding(words, share, brokers)
+        recoding = _map_codes(words, share, brokers)
         for part in share.parts:
             days.setdefault(part.day, []).append(CodedPart(part, recoding))
     return days
 
 
-def _recoding(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> Mapping[str, Codes]:
+def _map_codes(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> Mapping[str, Codes]:
     """Build the maps from one task's codes to the cluster's, by column."""
     by_text = {properties_text(properties): code for code, properties in enumerate(words.properties)}
     extras = {
@@ -267,7 +267,7 @@ def _recoding(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> 
         if name in words.extras
     }
     return {
-        "atom": narrow(_atom_map(words.atoms, share)),
+        "atom": narrow(_map_atoms(words.atoms, share)),
         "properties": short_codes(-1 if text is None else by_text[text] for text in share.properties),
         # -1 is no broker, -2 is a broker outside the roster. Code -1 is an index as well, and selects the last entry.
         "broker": short_codes([*(brokers.get(text, -2) for text in share.brokers), -1]),
@@ -275,7 +275,7 @@ def _recoding(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> 
     }
 
 
-def _atom_map(atoms: Atoms, share: Share) -> NDArray[np.int32]:
+def _map_atoms(atoms: Atoms, share: Share) -> NDArray[np.int32]:
     """Map the task's atoms to the cluster's, -1 for atoms of namespaces without demand."""
     codes = [np.empty(0, np.int32)]
     for namespace in share.namespaces:

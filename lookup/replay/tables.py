@@ -161,7 +161,7 @@ def reported_load(text: str) -> Reported:
     Raises:
         InputError: if the text is no JSON object or a figure is no finite number.
     """
-    return Reported(broker_load_from_json(text), _given_in(text))
+    return Reported(broker_load_from_json(text), _list_given_keys(text))
 
 
 def _reported_bundle(row: Mapping[str, Any]) -> Reported:
@@ -170,7 +170,7 @@ def _reported_bundle(row: Mapping[str, Any]) -> Reported:
         raise InputError(f"msgThroughputIn + msgThroughputOut is above {MAX_WEIGHT:g} bytes per second")
     if stats.msg_rate_in + stats.msg_rate_out > MAX_WEIGHT:
         raise InputError(f"msgRateIn + msgRateOut is above {MAX_WEIGHT:g} messages per second")
-    return Reported(stats, _given_in(row["stats"]))
+    return Reported(stats, _list_given_keys(row["stats"]))
 
 
 #: By table, a function that converts the columns of a row to its record, or raises.
@@ -182,12 +182,12 @@ CONVERTERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
-def _given_in(text: str) -> frozenset[str]:
+def _list_given_keys(text: str) -> frozenset[str]:
     """List the keys with a value in a JSON object."""
     return frozenset(key for key, value in json.loads(text).items() if value is not None)
 
 
-def _percent(resource: str) -> Callable[[BrokerLoadData], float]:
+def _read_percentage(resource: str) -> Callable[[BrokerLoadData], float]:
     return lambda load: float(getattr(load, resource).percent_usage)
 
 
@@ -198,7 +198,7 @@ FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] =
     "smoothed_throughput": (("msgThroughputEMA",), lambda load: load.msg_throughput_ema),
     "rate": (DETAILS["rates"], lambda load: load.msg_rate),
     "topics": (DETAILS["topics"], lambda load: float(load.topics)),
-    **{name: (DETAILS["resources"], _percent(name)) for name in RESOURCES},
+    **{name: (DETAILS["resources"], _read_percentage(name)) for name in RESOURCES},
 }
 
 
@@ -222,12 +222,12 @@ def micro_figures(reports: Sequence[Reported]) -> dict[str, NDArray[np.int64]]:
     """Convert BUNDLES to columns of `micro`, bytes per second, and `rate`, messages per second, in millionths."""
     stats = [report.record for report in reports]
     return {
-        "micro": _micro(each.msg_throughput_in + each.msg_throughput_out for each in stats),
-        "rate": _micro(each.msg_rate_in + each.msg_rate_out for each in stats),
+        "micro": _convert_to_micro(each.msg_throughput_in + each.msg_throughput_out for each in stats),
+        "rate": _convert_to_micro(each.msg_rate_in + each.msg_rate_out for each in stats),
     }
 
 
-def _micro(figures: Iterable[float]) -> NDArray[np.int64]:
+def _convert_to_micro(figures: Iterable[float]) -> NDArray[np.int64]:
     return np.array([round(figure * MICRO) for figure in figures], dtype=np.int64)
 
 

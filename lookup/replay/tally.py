@@ -148,25 +148,25 @@ class OwnerTally(CellTally):
                 weights = weights_of(rows, span)
                 weights = weights if isinstance(weights, float) else weights.take(places)
                 numbers = np.repeat(np.arange(len(sizes)), sizes)
-                self._serve(counts_of(self._cluster, weights, numbers, logged, client), self._unit[moved], owner)
-        self._serve(counts, self._unit, owners, without=moved)
+                self._add_answers(counts_of(self._cluster, weights, numbers, logged, client), self._unit[moved], owner)
+        self._add_answers(counts, self._unit, owners, without=moved)
 
-    def _serve(self, counts: RowCounts, units: Ints, owners: Ints, *, without: Ints = _NO_ATOMS) -> None:
+    def _add_answers(self, counts: RowCounts, units: Ints, owners: Ints, *, without: Ints = _NO_ATOMS) -> None:
         """Add rows by the broker that answers them, and compare that with the log. Some atoms may be left out.
 
         Units and owners are those of each atom, or of each number that replaces atoms in the counts.
         """
-        atom, client, lookups, weight = _others(counts.by_client, without)
+        atom, client, lookups, weight = _drop_atoms(counts.by_client, without)
         self._add(units.take(atom), owners.take(atom), client, lookups, weight)
         if self._has_log:
-            atom, logged, lookups = _others(counts.by_logged, without)
+            atom, logged, lookups = _drop_atoms(counts.by_logged, without)
             unit, owner = units.take(atom), owners.take(atom)
             both = lookups * ((logged != -1) & (owner >= 0))
             self.logged += np.bincount(unit, weights=both, minlength=len(self.logged))
             self.agreed += np.bincount(unit, weights=both * (logged == owner), minlength=len(self.logged))
 
 
-def _others(columns: Sequence[NDArray[Any]], without: Ints) -> Sequence[NDArray[Any]]:
+def _drop_atoms(columns: Sequence[NDArray[Any]], without: Ints) -> Sequence[NDArray[Any]]:
     if not len(without):
         return columns
     (places,) = np.isin(columns[0], without, invert=True).nonzero()

@@ -130,7 +130,7 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
             early = limit
     # A division pays for each of its tasks with another preparation, and cores are filled in the order of the clusters.
     whole: list[_Share] = [(cluster, runs) for cluster in range(len(sizes))]
-    shares = min(whole, shares, key=lambda tasks: _end(tasks, sizes, costs, cores))
+    shares = min(whole, shares, key=lambda tasks: _estimate_end(tasks, sizes, costs, cores))
     shares = sorted(shares, key=lambda share: -sizes[share[0]] * costs.of_task(share[1]))
     return tuple(
         TaskRuns(cluster, tuple(sorted(run for run in runs if run != _FACTS)), with_facts=_FACTS in runs)
@@ -164,7 +164,7 @@ def _fill_cores(
     return shares, used
 
 
-def _end(shares: Sequence[_Share], sizes: Sequence[int], costs: Costs, cores: int) -> float:
+def _estimate_end(shares: Sequence[_Share], sizes: Sequence[int], costs: Costs, cores: int) -> float:
     """Compute when the last core is done, if each free core takes the longest remaining task."""
     busy = [0.0] * cores
     for length in sorted((sizes[cluster] * costs.of_task(runs) for cluster, runs in shares), reverse=True):

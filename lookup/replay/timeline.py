@@ -47,8 +47,8 @@ class Registration:
         if self.described is not None or self.lookup_data is None:
             return self.described or broker
         changed = replace(broker, lookup_data=self.lookup_data)
-        has_own = broker.location and broker.location != _labelled_location(broker)
-        return changed if has_own else replace(changed, location=_labelled_location(changed))
+        has_own = broker.location and broker.location != _locate_by_labels(broker)
+        return changed if has_own else replace(changed, location=_locate_by_labels(changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
     registrations = _sort_registrations(event for event in events.registrations if event.ts_us < end)
     cuts = {*later, *(event.ts_us for event in registrations if event.ts_us >= start)}
     starts = np.array(sorted({*range(start, end, tick_us), *cuts}), dtype=np.int64)
-    registry = _epochs(registrations, events.brokers, starts)
+    registry = _find_epochs(registrations, events.brokers, starts)
     # Tick 0 has the registry of the beginning, events or not.
     busy = sorted({0, *np.searchsorted(starts, sorted(cuts)).tolist()})
     return Timeline(
@@ -255,7 +255,7 @@ def _sort_registrations(registrations: Iterable[Registration]) -> list[Registrat
     return sorted(registrations, key=lambda event: (event.ts_us, _REGISTRY_ORDER[event.event], event.broker))
 
 
-def _epochs(
+def _find_epochs(
     registrations: Sequence[Registration], settings: Mapping[str, Broker], starts: NDArray[np.int64]
 ) -> dict[int, tuple[Roster, NDArray[np.bool_]]]:
     """Map the tick at which each registry epoch begins to roster and mask. The first epoch begins at tick 0."""
@@ -283,5 +283,5 @@ def _epochs(
     return dict(sorted(epochs.items()))
 
 
-def _labelled_location(broker: Broker) -> Location:
+def _locate_by_labels(broker: Broker) -> Location:
     return Location(*(broker.property_of(level) for level in LEVELS))

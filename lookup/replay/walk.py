@@ -126,7 +126,7 @@ def walk_slices(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[l
                 high = int(np.searchsorted(starts, cut.until_us))
             lookups, *reported = cut.tables
             earlier = None if low or day != walked[0] else day
-            yield _ticks(
+            yield _build_ticks(
                 cluster,
                 rows_of(work, lookups) if lookups else _NO_ROWS,
                 SliceReports(
@@ -139,7 +139,7 @@ def walk_slices(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[l
             )
 
 
-def _ticks(cluster: ClusterPlan, rows: SliceRows, reports: SliceReports, numbers: range) -> list[Tick]:
+def _build_ticks(cluster: ClusterPlan, rows: SliceRows, reports: SliceReports, numbers: range) -> list[Tick]:
     bounds, timeline = cluster.timeline.bounds, cluster.timeline
     borders = np.searchsorted(rows.ts, bounds[numbers.start : numbers.stop + 1]).tolist()
     return [

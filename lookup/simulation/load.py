@@ -44,7 +44,7 @@ class TopicLoads:
         shares = 1.0 / np.arange(1, spec.topics + 1) ** spec.skew
         # Large topics are at random places, since in the order of hashes the first bundle would be the hottest in every
         # scenario.
-        ranks = np.argsort(np.argsort(_uniform(spec.topics, self._seed, 0), kind="stable"), kind="stable")
+        ranks = np.argsort(np.argsort(_draw_uniform(spec.topics, self._seed, 0), kind="stable"), kind="stable")
         self._base = (shares / shares.sum())[ranks] * spec.load * MIB
 
     def change(self, event: ScenarioEvent) -> None:
@@ -60,12 +60,12 @@ class TopicLoads:
         loads: Floats = self._base * self._factors * swing
         if self.spec.jitter:
             # Stream 0 has decided the order of sizes.
-            noise = _uniform(self.spec.topics, self._seed, minute + 1)
+            noise = _draw_uniform(self.spec.topics, self._seed, minute + 1)
             loads = loads * (1.0 + self.spec.jitter * (2.0 * noise - 1.0))
         return loads
 
 
-def _uniform(count: int, seed: str, stream: int) -> Floats:
+def _draw_uniform(count: int, seed: str, stream: int) -> Floats:
     """Compute numbers in [0, 1) from their index, the seed and the stream alone, shape (count,)."""
     # numpy.random is banned here, since its streams may change with a release, and the files of scenarios pin their
     # output. Streams begin at random places of one long sequence, so that they do not overlap.
@@ -113,7 +113,7 @@ class BundleTable:
 
     def names(self) -> list[str]:
         """List the names of all bundles, by namespace and range."""
-        return [name for namespace in self._boundaries for name in self._names(namespace)]
+        return [name for namespace in self._boundaries for name in self._list_names(namespace)]
 
     def split(self, split: Split) -> None:
         """Cut a bundle at the boundaries of the split."""
@@ -131,7 +131,7 @@ class BundleTable:
             loads, size = topics.at(minute), topics.spec.message_bytes
             # Topics ascend by hash, so those of a bundle are a run.
             starts = np.searchsorted(topics.hashes, self._boundaries[namespace]).tolist()
-            for name, (first, after) in zip(self._names(namespace), pairwise(starts), strict=True):
+            for name, (first, after) in zip(self._list_names(namespace), pairwise(starts), strict=True):
                 carried = loads[first:after]
                 load = float(carried.sum())
                 minute_load.loads[name], minute_load.rates[name] = load, load / size
@@ -144,7 +144,7 @@ class BundleTable:
                     tables[name] = topic_traffic((hashed, load / size, load) for hashed, load in rows)
         return minute_load
 
-    def _names(self, namespace: str) -> list[str]:
+    def _list_names(self, namespace: str) -> list[str]:
         return [f"{namespace}/{bounds}" for bounds in bundle_ranges(self._boundaries[namespace])]
 
 

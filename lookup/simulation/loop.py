@@ -129,7 +129,7 @@ class ClosedLoop:
             # Only a minute with splits has other bundles than its load names.
             answers = self.look_up(load, self.table.names() if splits else load.loads)
             unowned = sum(isinstance(answer, Unanswered) for answer in answers)
-            yield self._sample(minute, load, unloads=unloads, splits=splits, unowned=unowned)
+            yield self._sample_minute(minute, load, unloads=unloads, splits=splits, unowned=unowned)
 
     def report(self, minute: int) -> MinuteLoad:
         """Begin a minute, apply its events, and show the manager its load."""
@@ -138,7 +138,7 @@ class ClosedLoop:
         self._apply_events(minute)
         load = self.table.at(minute)
         self._report_bundles(load)
-        manager.set_load(self._reports.shown(self._figures(load), manager.ownership.bundles(), now_us))
+        manager.set_load(self._reports.shown(self._compute_figures(load), manager.ownership.bundles(), now_us))
         return load
 
     def change(self) -> tuple[int, int]:
@@ -185,7 +185,7 @@ class ClosedLoop:
             }
         )
 
-    def _figures(self, load: MinuteLoad) -> Load:
+    def _compute_figures(self, load: MinuteLoad) -> Load:
         count = len(self._roster)
         loads, rates, long_rates = np.zeros(count), np.zeros(count), np.zeros(count)
         topics = np.zeros(count, np.int64)
@@ -235,11 +235,11 @@ class ClosedLoop:
         has_all = [all(broker.property_of(key) == value for key, value in sent.items()) for broker in self._roster]
         return float(carried[np.array(has_all)].sum() / carried.sum())
 
-    def _sample(self, minute: int, load: MinuteLoad, *, unloads: int, splits: int, unowned: int) -> MinuteSample:
+    def _sample_minute(self, minute: int, load: MinuteLoad, *, unloads: int, splits: int, unowned: int) -> MinuteSample:
         manager = self.manager
         # The table is read again, since splits and moves of this minute have changed the loads of brokers.
         after = self.table.at(minute)
-        figures = self._figures(after)
+        figures = self._compute_figures(after)
         changes = manager.take_changes()
         # A bundle that was taken and given again within the minute moved once, and `source` is its owner before.
         numbers = {broker: number for number, broker in enumerate(self._roster.ids)}

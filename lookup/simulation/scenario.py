@@ -219,7 +219,7 @@ class Scenario(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        problems = [*self._wrong_names(), *self._wrong_events()]
+        problems = [*self._find_wrong_names(), *self._find_wrong_events()]
         problems += [
             f"policies[{index}].bundles: {policy.bundles} of policy {policy.name!r} have no effect. In a scenario "
             "`namespaces` gives their number"
@@ -231,10 +231,10 @@ class Scenario(Strict):
         if not self.properties and any(assertion.figure == "matched" for assertion in self.assertions):
             problems.append("assertions: matched needs clients that send properties; give the scenario `properties`")
         # The registry can be followed only if every name in it is known.
-        refuse(problems or list(self._wrong_registry()))
+        refuse(problems or list(self._find_wrong_registry()))
         return self
 
-    def _wrong_names(self) -> Iterator[str]:
+    def _find_wrong_names(self) -> Iterator[str]:
         lists = {
             "brokers": self.broker_ids,
             "namespaces": [entry.name for entry in self.namespaces],
@@ -256,7 +256,7 @@ class Scenario(Strict):
                 if policy not in policies:
                     yield f"assertions: there is no policy {policy!r}; {suggestion(policy, policies)}"
 
-    def _wrong_events(self) -> Iterator[str]:
+    def _find_wrong_events(self) -> Iterator[str]:
         """Yield a sentence for every event that names an unknown namespace or topic, or comes after the end."""
         topics = {entry.name: entry.topics for entry in self.namespaces}
         for event in self.events:
@@ -272,7 +272,7 @@ class Scenario(Strict):
             if event.at >= self.minutes:
                 yield f"events: minute {event.at} does not come, the last one is {self.minutes - 1}"
 
-    def _wrong_registry(self) -> Iterator[str]:
+    def _find_wrong_registry(self) -> Iterator[str]:
         """Yield a sentence for every owner that is absent, and every broker that leaves or joins when it cannot."""
         bundles, owned = sum(entry.bundles for entry in self.namespaces), sum(self.owners.values())
         if owned > bundles:

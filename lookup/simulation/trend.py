@@ -133,7 +133,7 @@ class Trend:
             usage_peak=max(sample.usage_max for sample in samples),
             overloaded=sum(sample.usage_max > OVERLOADED + _ROUNDING for sample in samples),
             idle=samples[-1].idle,
-            thrash=_thrash(samples),
+            thrash=_measure_thrash(samples),
             last_move=max((sample.minute + 1 for sample in samples if sample.moves), default=0),
             last_unload=max((sample.minute + 1 for sample in samples if sample.unloads), default=0),
             moves=sum(sample.moves for sample in samples),
@@ -147,7 +147,7 @@ class Trend:
         )
 
 
-def _thrash(samples: tuple[MinuteSample, ...]) -> float:
+def _measure_thrash(samples: tuple[MinuteSample, ...]) -> float:
     """Compute the trend-discounting total variation, mean over brokers (after CockroachDB's asim)."""
     variations = []
     for broker in samples[0].by_broker:

@@ -47,20 +47,20 @@ def ship_code(workers: Workers) -> None:
     before = list(sys.path)
     try:
         # The same file again is no news to Spark.
-        workers.addArtifacts(_archive(), pyfile=True)
+        workers.addArtifacts(_write_archive(), pyfile=True)
     finally:
         # Spark puts it before everything else here as well, where the code is installed.
         sys.path[:] = before
 
 
 @cache
-def _archive() -> str:
+def _write_archive() -> str:
     folder = tempfile.mkdtemp(prefix="lookup-code-")
     # Workers that come late are sent it, too.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = Path(folder) / "pulsar-lookup.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in _contents():
+        for name, content in _iter_contents():
             archive.writestr(name, content)
     return str(path)
 
@@ -83,16 +83,16 @@ def check_reach(workers: Workers, paths: Sequence[str], folder: str) -> None:
     try:
         with create_file(mark) as sink:
             sink.write(b"here")
-        seen = {path: _sizes(path) for path in paths}
-        run_tasks(workers, range(parallelism(workers)), (seen, mark), lambda _, shared: _look(*shared))
+        seen = {path: _measure_sizes(path) for path in paths}
+        run_tasks(workers, range(parallelism(workers)), (seen, mark), lambda _, shared: _check_reach_here(*shared))
     finally:
         work.remove()
 
 
-def _look(seen: Mapping[str, Mapping[str, int]], mark: str) -> None:
+def _check_reach_here(seen: Mapping[str, Mapping[str, int]], mark: str) -> None:
     worker = f"worker {socket.gethostname()} ({Path.cwd()})"
     for path, sizes in seen.items():
-        if (why := _unreadable(path, sizes)) is not None:
+        if (why := _explain_unreadable(path, sizes)) is not None:
             raise SettingsError(f"{worker} cannot read {path}: {why}")
     system, inner = locate(mark)
     if not system.get_file_info(inner).is_file:
@@ -112,14 +112,14 @@ def is_elsewhere(workers: Workers) -> bool:
     return is_remote(workers) or not (isinstance(workers, InProcess) or is_local(workers.conf.get("spark.master")))
 
 
-def _sizes(path: str) -> dict[str, int]:
+def _measure_sizes(path: str) -> dict[str, int]:
     return {file: locate(file)[0].get_file_info(locate(file)[1]).size for file in list_files([path])}
 
 
-def _unreadable(path: str, sizes: Mapping[str, int]) -> str | None:
+def _explain_unreadable(path: str, sizes: Mapping[str, int]) -> str | None:
     """Explain why a table cannot be read here as it was elsewhere, None if it can."""
     try:
-        here = _sizes(path)
+        here = _measure_sizes(path)
         if here != sizes:
             missing = [file for file in sizes if here.get(file) != sizes[file]]
             what = f"{missing[0]} is missing or of another size" if missing else "there are more files"
@@ -132,7 +132,7 @@ def _unreadable(path: str, sizes: Mapping[str, int]) -> str | None:
     return None
 
 
-def _distributions() -> list[tuple[Distribution, list[str]]]:
+def _list_distributions() -> list[tuple[Distribution, list[str]]]:
     """List the distributions with plug-ins, including this one, and the top-level modules of each."""
     modules: dict[str, set[str]] = {}
     found: dict[str, Distribution] = {}
@@ -147,22 +147,22 @@ def _distributions() -> list[tuple[Distribution, list[str]]]:
     return [(found[name], sorted(modules[name])) for name in sorted(found)]
 
 
-def _contents() -> Iterator[tuple[str, bytes]]:
-    for distribution, modules in _distributions():
+def _iter_contents() -> Iterator[tuple[str, bytes]]:
+    for distribution, modules in _list_distributions():
         # Python loads no compiled module from an archive.
         compiled = tuple(EXTENSION_SUFFIXES)
-        if any(file.name.endswith(compiled) for module in modules for _, file in _files(module)):
+        if any(file.name.endswith(compiled) for module in modules for _, file in _list_files(module)):
             continue
         folder = f"{distribution.name.replace('-', '_')}-{distribution.version}.dist-info"
         metadata = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
         yield f"{folder}/METADATA", metadata.encode()
         yield f"{folder}/entry_points.txt", (distribution.read_text("entry_points.txt") or "").encode()
         for module in modules:
-            for name, file in _files(module):
+            for name, file in _list_files(module):
                 yield name, file.read_bytes()
 
 
-def _files(module: str) -> Iterator[tuple[str, Path]]:
+def _list_files(module: str) -> Iterator[tuple[str, Path]]:
     spec = importlib.util.find_spec(module)
     if spec is None:
         return

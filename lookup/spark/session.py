@@ -151,7 +151,7 @@ def create_session(
     if is_local(master):
         chosen |= {**_LOCAL, "spark.sql.shuffle.partitions": str(local_cores(master))}
     chosen |= settings or {}
-    return _start({"spark.app.name": app_name, **chosen})
+    return _start_jvm({"spark.app.name": app_name, **chosen})
 
 
 def _connect(url: str) -> SparkSession:
@@ -165,7 +165,7 @@ def _connect(url: str) -> SparkSession:
     return session
 
 
-def _start(settings: Mapping[str, str]) -> SparkSession:
+def _start_jvm(settings: Mapping[str, str]) -> SparkSession:
     """Start Spark in a JVM without its start-up noise in stderr. A stopped session's JVM is used again."""
     global _JAVA  # noqa: PLW0603  pyspark keeps one JVM for a process as well
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415  not in `pyspark-client`, which is Connect alone
@@ -179,7 +179,7 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
         if _JAVA is None:
             started = Java(launch_gateway(conf, popen_kwargs={} if is_submitted() else isolated))
             if started.process is not None and started.process.stderr is not None:
-                _forward(started.process.stderr, lambda: started.is_heard)
+                _forward_stderr(started.process.stderr, lambda: started.is_heard)
             _JAVA = started
         _JAVA.is_heard = True
         # If the caller has a handler of Ctrl-C, pyspark's own does not stay in its place.
@@ -206,7 +206,7 @@ def _require_java(without: str | Argument) -> None:
         )
 
 
-def _forward(source: IO[bytes], is_wanted: Callable[[], bool]) -> None:
+def _forward_stderr(source: IO[bytes], is_wanted: Callable[[], bool]) -> None:
     """Copy the JVM's stderr to this process, without the noise of its start, in a thread, until it ends."""
 
     def copy() -> None:

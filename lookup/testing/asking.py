@@ -50,7 +50,7 @@ def all_parts(policy: Policy) -> Iterator[Any]:
     """Yield a policy's parts, its shedder and splitter, and the children of wrappers."""
     cyclic = [part for part in (policy.shedder, policy.splitter) if part is not None]
     for part in (*policy.parts, *cyclic):
-        yield from _with_children(part)
+        yield from _iter_with_children(part)
 
 
 def classes_of(policy: Policy) -> dict[str, list[type[Any]]]:
@@ -67,7 +67,7 @@ def worlds_of(policy: Policy, worlds: Iterable[World]) -> Iterator[World]:
         labelled = labelled_for(policy, world)
         yield labelled
         if policy.is_stateful:
-            yield _some_assignments_later(policy, labelled)
+            yield _run_assignments(policy, labelled)
 
 
 def manager_in(policy: Policy, world: World) -> LoadManager:
@@ -93,13 +93,13 @@ def offered_in(world: World) -> Candidates:
     return Candidates(world.view.brokers, np.flatnonzero(world.view.registered))
 
 
-def _own_view(part: Any, view: ClusterView) -> ClusterView:
+def _restrict_memory(part: Any, view: ClusterView) -> ClusterView:
     return replace(view, memory=view.memory.get(memory_key(part), view.memory.get("*", {})))
 
 
 def answer_of(part: Any, world: World) -> Any:
     """Call a part with all registered brokers and all fields, declared in `reads` or not."""
-    brokers, view = offered_in(world), _own_view(part, world.view)
+    brokers, view = offered_in(world), _restrict_memory(part, world.view)
     if isinstance(part, Filter):
         return exhaust_generator(part.admit(world.request, brokers, view))
     if isinstance(part, Scorer):
@@ -115,7 +115,7 @@ def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | S
         AssertionError: if it does not end.
     """
     proposals: list[Proposal | Split | CycleOutcome] = []
-    view = _own_view(shedder, world.view)
+    view = _restrict_memory(shedder, world.view)
 
     def accept(proposal: Proposal | Split) -> Ruling:
         proposals.append(proposal)
@@ -158,16 +158,16 @@ def written_out(world: World) -> str:
 _COLUMNS = ("usage", "throughput", "topics")
 
 
-def _with_children(part: Any) -> Iterator[Any]:
+def _iter_with_children(part: Any) -> Iterator[Any]:
     yield part
     values = [getattr(part, entry.name) for entry in fields(part)] if is_dataclass(part) else []
     for value in values:
         for child in value if isinstance(value, tuple | list) else (value,):
             if kind_of(child) is not None:
-                yield from _with_children(child)
+                yield from _iter_with_children(child)
 
 
-def _some_assignments_later(policy: Policy, world: World) -> World:
+def _run_assignments(policy: Policy, world: World) -> World:
     manager = manager_in(policy, world)
     for lower in range(3):
         manager.select(replace(world.request, bundle=f"{world.request.namespace}/{lower:#010x}_0xffffffff"), 0)

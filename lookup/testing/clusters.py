@@ -85,13 +85,13 @@ class OwnedBundles:
 
     def bundles(self) -> CountArray:
         """Count the bundles that each broker owns, shape (n_brokers,)."""
-        return self._counts(list(self.owners.values()))
+        return self._count_bundles(list(self.owners.values()))
 
     def bundles_in(self, namespace: str) -> CountArray:
         """Count the bundles of one namespace that each broker owns, shape (n_brokers,)."""
-        return self._counts([owner for bundle, owner in self.owners.items() if _namespace(bundle) == namespace])
+        return self._count_bundles([owner for bundle, owner in self.owners.items() if _namespace(bundle) == namespace])
 
-    def _counts(self, owners: Sequence[int]) -> CountArray:
+    def _count_bundles(self, owners: Sequence[int]) -> CountArray:
         counts = np.bincount(np.array(owners, dtype=np.int64), minlength=len(self.brokers))
         return counts.astype(np.int64)
 
@@ -125,21 +125,21 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         )
     roster = Roster([Broker(entry) if isinstance(entry, str) else entry for entry in brokers])
     owned = OwnedBundles(roster, _numbers(roster, figures.get("owned", {})))
-    capacity = _frozen([np.nan if entry.capacity is None else entry.capacity for entry in roster])
+    capacity = _freeze_column([np.nan if entry.capacity is None else entry.capacity for entry in roster])
     topics, registered = figures.get("topics", {}), figures.get("registered", roster.ids)
-    throughput = _throughput(owned, figures)
+    throughput = _sum_throughput(owned, figures)
     known = Load(
-        usage=_column(roster, figures["usage"]) if "usage" in figures else _frozen(throughput / capacity),
+        usage=_build_column(roster, figures["usage"]) if "usage" in figures else _freeze_column(throughput / capacity),
         throughput=throughput,
-        topics=_frozen([topics.get(broker_id, 0) for broker_id in roster.ids], np.int64),
+        topics=_freeze_column([topics.get(broker_id, 0) for broker_id in roster.ids], np.int64),
         top_bundles=_top_bundles(owned, figures),
         demand=figures.get("demand", {}),
         source=figures.get("source", "simulated"),
         traffic=figures.get("traffic", NO_TRAFFIC),
-        max_usage=_column(roster, figures["max_usage"]) if "max_usage" in figures else None,
-        resources=_resources(roster, figures["resources"]) if "resources" in figures else None,
-        rates=_column(roster, figures["rates"]) if "rates" in figures else None,
-        long_term_rates=_column(roster, figures["long_term_rates"]) if "long_term_rates" in figures else None,
+        max_usage=_build_column(roster, figures["max_usage"]) if "max_usage" in figures else None,
+        resources=_build_resources(roster, figures["resources"]) if "resources" in figures else None,
+        rates=_build_column(roster, figures["rates"]) if "rates" in figures else None,
+        long_term_rates=_build_column(roster, figures["long_term_rates"]) if "long_term_rates" in figures else None,
         long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),
         origins=figures.get("origins", {}),
     )
@@ -148,7 +148,7 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
     return ClusterView(
         cluster="test",
         brokers=roster,
-        registered=_frozen([broker_id in registered for broker_id in roster.ids], np.bool_),
+        registered=_freeze_column([broker_id in registered for broker_id in roster.ids], np.bool_),
         capacity=capacity,
         epoch_us=0,
         now_us=figures.get("now_us", 0),
@@ -212,17 +212,17 @@ def _numbers(roster: Roster, owners: Mapping[str, str]) -> dict[str, int]:
     return {bundle: number for bundle, number in numbers.items() if number is not None}
 
 
-def _throughput(owned: OwnedBundles, figures: Figures) -> FloatArray:
+def _sum_throughput(owned: OwnedBundles, figures: Figures) -> FloatArray:
     if "throughput" in figures:
-        return _column(owned.brokers, figures["throughput"])
+        return _build_column(owned.brokers, figures["throughput"])
     if "bundle_loads" not in figures:
-        return _column(owned.brokers, {})
+        return _build_column(owned.brokers, {})
     sums = [0.0] * len(owned.brokers)
     for bundle, load in figures["bundle_loads"].items():
         owner = owned.owner(bundle)
         if owner is not None:
             sums[owner] += load
-    return _frozen(sums)
+    return _freeze_column(sums)
 
 
 def _top_bundles(owned: OwnedBundles, figures: Figures) -> tuple[tuple[BundleLoad, ...], ...]:
@@ -235,17 +235,19 @@ def _top_bundles(owned: OwnedBundles, figures: Figures) -> tuple[tuple[BundleLoa
     return tuple(map(tuple, top))
 
 
-def _column(roster: Roster, figures: Mapping[str, float]) -> FloatArray:
-    return _frozen([figures.get(entry.id, np.nan) for entry in roster])
+def _build_column(roster: Roster, figures: Mapping[str, float]) -> FloatArray:
+    return _freeze_column([figures.get(entry.id, np.nan) for entry in roster])
 
 
-def _resources(roster: Roster, figures: Mapping[str, Mapping[str, float]]) -> FloatArray:
+def _build_resources(roster: Roster, figures: Mapping[str, Mapping[str, float]]) -> FloatArray:
     unknown = dict.fromkeys(RESOURCES, np.nan)
     rows = [figures.get(entry.id, unknown) for entry in roster]
-    return _frozen(np.array([[row.get(name, 0.0) for name in RESOURCES] for row in rows]).reshape(-1, len(RESOURCES)))
+    return _freeze_column(
+        np.array([[row.get(name, 0.0) for name in RESOURCES] for row in rows]).reshape(-1, len(RESOURCES))
+    )
 
 
-def _frozen(values: Sequence[float] | FloatArray, kind: type[Any] = np.float64) -> NDArray[Any]:
+def _freeze_column(values: Sequence[float] | FloatArray, kind: type[Any] = np.float64) -> NDArray[Any]:
     column = np.array(values, dtype=kind)
     column.setflags(write=False)
     return column

@@ -173,7 +173,7 @@ def check_answers_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) ->
 
 def check_nobody_is_preferred_without_properties(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
     """Check that a scorer that reads only properties scores all brokers alike if the request has none."""
-    scorers = [term.scorer for term in policy.scorers if _goes_by_properties(term.scorer)]
+    scorers = [term.scorer for term in policy.scorers if _check_reads_only(term.scorer)]
     for world in worlds_of(policy, worlds):
         bare = World(world.name, world.view, engine_request())
         for scorer in scorers:
@@ -206,7 +206,7 @@ def check_order_does_not_matter(policy: Policy, worlds: Sequence[World] = WORLDS
             instant.offered = Candidates(world.view.brokers, order)
             ballot = policy.ballot(world.request, instant)
 
-            assert _agree(ballot, expected), (
+            assert _compare_ballots(ballot, expected), (
                 f"{policy.name}: {_describe_ballot(ballot)}, not {_describe_ballot(expected)}: {world.name}"
             )
 
@@ -387,13 +387,13 @@ def check_shedding_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> 
 def check_splitting_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
     """Check that a cycle of the splitter ends, and depends only on its arguments and declared reads."""
     if policy.splitter is not None:
-        _check_cycles_repeat(policy.splitter, lambda world: _split_reports(policy, world), worlds)
+        _check_cycles_repeat(policy.splitter, lambda world: _run_splits(policy, world), worlds)
 
 
 def check_splits_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
     """Check that the proposals of a splitter are possible, with owned bundles, each once, cut inside, ascending."""
     for world in worlds if policy.splitter is not None else ():
-        for report in _split_reports(policy, world):
+        for report in _run_splits(policy, world):
             assert not report.rejected, (
                 f"{policy.name} proposed splits refused as {dict(report.rejected)}: {world.name}"
             )
@@ -409,7 +409,7 @@ def _check_cycles_repeat(part: Shedder | Splitter, run: Callable[[World], Any], 
             assert proposals_in(part, changed) == expected, f"{part!r} depends on {what}, which it does not declare"
 
 
-def _split_reports(policy: Policy, world: World) -> list[CycleReport[Split]]:
+def _run_splits(policy: Policy, world: World) -> list[CycleReport[Split]]:
     # Several cycles, so that hit counts reach their threshold.
     manager = manager_in(policy, world)
     reports = (manager.split_bundles() for _ in range(_CYCLES))
@@ -420,12 +420,12 @@ def _split_reports(policy: Policy, world: World) -> list[CycleReport[Split]]:
 CHECKS: tuple[Check, ...] = tuple(check for name, check in [*globals().items()] if name.startswith("check_"))
 
 
-def _goes_by_properties(part: Any) -> bool:
+def _check_reads_only(part: Any) -> bool:
     reads = checked_reads(part)
     return bool(reads) and all(name.startswith("properties") for name in reads)
 
 
-def _agree(ballot: Ballot, expected: Ballot) -> bool:
+def _compare_ballots(ballot: Ballot, expected: Ballot) -> bool:
     if (ballot.declined, ballot.ties, ballot.rejected) != (expected.declined, expected.ties, expected.rejected):
         return False
     return ballot.odds.keys() == expected.odds.keys() and all(

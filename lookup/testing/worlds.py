@@ -82,21 +82,21 @@ _POLICIES = NamespacePolicies(
 _OVERFULL = {f"{name}:8080": usage for name, usage in (("x1", 1.4), ("x2", 1.0), ("x3", 2.5))}
 
 
-def _busy(**changes: Unpack[Figures]) -> ClusterView:
+def _build_busy_view(**changes: Unpack[Figures]) -> ClusterView:
     figures: Figures = {**_BUSY, **changes}
     return three_racks(2, **figures)
 
 
 #: Every world the kit asks in unless it is given others.
 WORLDS: tuple[World, ...] = (
-    World("a client of a rack", _busy(), request(properties={"rack": "b"}, client="10.0.0.1")),
-    World("a rack nobody is in", _busy(), request(properties={"rack": "q", "zone": "z1"})),
-    World("a client without properties", _busy(), request(client="10.0.0.2")),
-    World("a request of the engine", _busy(), engine_request()),
+    World("a client of a rack", _build_busy_view(), request(properties={"rack": "b"}, client="10.0.0.1")),
+    World("a rack nobody is in", _build_busy_view(), request(properties={"rack": "q", "zone": "z1"})),
+    World("a client without properties", _build_busy_view(), request(client="10.0.0.2")),
+    World("a request of the engine", _build_busy_view(), engine_request()),
     World("no load reports", three_racks(1), request(properties={"rack": "a"})),
     World(
         "some brokers away",
-        _busy(registered=("a2:8080", "b1:8080", "c2:8080")),
+        _build_busy_view(registered=("a2:8080", "b1:8080", "c2:8080")),
         request(properties={"rack": "a"}, client="10.0.0.3"),
     ),
     World("one broker", cluster("only:8080"), request()),
@@ -115,7 +115,7 @@ WORLDS: tuple[World, ...] = (
     ),
     World(
         "isolation and anti-affinity",
-        _busy(namespaces=_POLICIES),
+        _build_busy_view(namespaces=_POLICIES),
         request("persistent://billing/eu/invoices", properties={"rack": "c"}),
     ),
 )
@@ -148,7 +148,7 @@ def changed_elsewhere(reads: frozenset[str], world: World) -> Iterator[tuple[str
     for name, value in others.items():
         if name not in reads:
             yield f"request.{name}", World(world.name, world.view, replace(lookup, **{name: value}))
-    for name, values in _other_figures(world.view).items():
+    for name, values in _vary_figures(world.view).items():
         if name not in reads:
             yield name, World(world.name, replace(world.view, **values), lookup)
 
@@ -161,7 +161,7 @@ def _label_broker(plain: Broker, keys: Iterable[str], number: int) -> Broker:
     )
 
 
-def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
+def _vary_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
     count = len(view.brokers)
     turned = np.linspace(0.9, 0.1, count)
     bundle = "another/one/0x00000000_0x80000000"

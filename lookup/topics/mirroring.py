@@ -39,7 +39,7 @@ def mirror(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> 
         # Topics are removed first, since a topic that was deleted and created again with partitions is another topic.
         for topic in removed:
             catalog.mirror(topic, None)
-        for entry in _entries(catalog, topics, added):
+        for entry in _build_entries(catalog, topics, added):
             catalog.mirror(entry.name, entry)
 
 
@@ -58,7 +58,7 @@ def _list_known(catalog: Catalog, namespace: str) -> tuple[str, ...] | None:
         return None
 
 
-def _entries(catalog: Catalog, topics: Sequence[str], added: Sequence[str]) -> Iterator[TopicEntry]:
+def _build_entries(catalog: Catalog, topics: Sequence[str], added: Sequence[str]) -> Iterator[TopicEntry]:
     """Yield the entries of new topics. A new partition has the labels and properties of the partitions that stay."""
     staying: dict[str, TopicEntry | None] = {}
     for topic in added:

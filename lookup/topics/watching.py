@@ -102,7 +102,7 @@ def message_in(kind: str, mark: str, data: str) -> Message:
             return Trouble(**content)
 
 
-def _mark(revision: int, *content: str) -> str:
+def _build_mark(revision: int, *content: str) -> str:
     return f"{revision}-{crc32(' '.join(content).encode(errors='replace')):x}"
 
 
@@ -125,7 +125,11 @@ class WatchedTopics:
 
     def mark_of(self, event: TopicEvent | None) -> str:
         """Build the mark of the revision of an event, None for before the first. It is recognised for equal lists."""
-        return _mark(0, self._salt) if event is None else _mark(event.revision, self._salt, event.kind, event.topic)
+        return (
+            _build_mark(0, self._salt)
+            if event is None
+            else _build_mark(event.revision, self._salt, event.kind, event.topic)
+        )
 
     def take_snapshot(self, *, is_first: bool = True) -> Snapshot:
         """List all topics.
@@ -238,14 +242,14 @@ class WatchedList:
         before, again = self.topics, frozenset[str]()
         match message:
             case Snapshot(topics=topics, is_absent=False):
-                self.topics = self._among(topics)
+                self.topics = self._select_watched(topics)
             case Update(removed=removed, added=names):
-                added = self._among(names)
+                added = self._select_watched(names)
                 self.topics, again = (before - frozenset(removed)) | added, added.intersection(removed)
             # In trouble, and if a new server does not know the namespace yet, the list stays. Clients that lose a topic
             # from it give up a subscription, with all its unread messages.
         return before - self.topics | again & before, self.topics - before | again
 
-    def _among(self, topics: Sequence[str]) -> frozenset[str]:
+    def _select_watched(self, topics: Sequence[str]) -> frozenset[str]:
         # A faulty server names topics of other namespaces.
         return frozenset(self._trusted.among(topics))

@@ -127,11 +127,11 @@ def _write_lookups(log: ClusterLog, name: str, directory: str, numbers: Iterator
         column: pa.array(list(entries), pa.string())
         for column, entries in {"cluster": (name,), **log.dictionaries}.items()
     }
-    for date, pieces in _files(log.pieces()):
+    for date, pieces in _group_into_files(log.pieces()):
         _write_pieces(f"{directory}/part-{next(numbers):05}-{date}.parquet", pieces, dictionaries)
 
 
-def _files(pieces: Iterable[_Columns]) -> Iterator[tuple[str, list[_Columns]]]:
+def _group_into_files(pieces: Iterable[_Columns]) -> Iterator[tuple[str, list[_Columns]]]:
     date, rows, waiting = "", 0, list[_Columns]()
     for columns in pieces:
         count = len(columns["ts"])
@@ -238,7 +238,7 @@ class ClusterLog:
             weight = None if self._figures is None else self._figures.messages
             homeless = self._owners.take(piece.start, piece.events, weight)
             if piece.report:
-                homeless |= self._report(piece)
+                homeless |= self._report_loads(piece)
             if homeless.any():
                 self._traffic.disturb(piece.start, homeless)
             draw = self._traffic.draw(piece, last=piece is self._pieces[-1])
@@ -257,7 +257,7 @@ class ClusterLog:
         quietest = np.argsort(np.where(usual > 0, usual, np.inf), kind="stable")
         owners.place(quietest[: max(0, int(owners.registered.sum()) - 2)].tolist())
 
-    def _report(self, piece: Piece) -> NDArray[np.bool_]:
+    def _report_loads(self, piece: Piece) -> NDArray[np.bool_]:
         owners, ts = self._owners, piece.start
         if self._figures is None or not self._reports % _BUNDLE_REPORTS or self._figures.names is not owners.names:
             self._figures = self._bundle_traffic.draw(ts, owners.names, owners.bundle)
@@ -273,7 +273,7 @@ class ClusterLog:
         columns = ((word >> np.uint64(16 * part)).astype(np.uint16) for word in words for part in range(4))
         dice = dict(zip(_DRAWS, columns, strict=False))
         hop = dice["redirect"] < _REDIRECTED
-        after_hop = _follow(draw, hop)
+        after_hop = _add_second_attempts(draw, hop)
         drawn = {
             "ts": draw.ts,
             "seq": np.arange(self._written, self._written + len(draw)),
@@ -286,9 +286,9 @@ class ClusterLog:
             "weight": self._weights[dice["weight"] >> (16 - TABLE_BITS)],
         }
         self._written += len(draw)
-        return {**drawn, **self._answers(draw, dice, drawn, hop=hop)}
+        return {**drawn, **self._draw_answers(draw, dice, drawn, hop=hop)}
 
-    def _answers(
+    def _draw_answers(
         self, draw: Draw, dice: Mapping[str, NDArray[np.uint16]], drawn: _Columns, *, hop: NDArray[np.bool_]
     ) -> _Columns:
         failing = (dice["failing"] < _FAILING) & ~hop
@@ -315,7 +315,7 @@ class ClusterLog:
         }
 
 
-def _follow(draw: Draw, hop: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _add_second_attempts(draw: Draw, hop: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Make the row after each hop the same client's second attempt, and return the mask of these rows.
 
     A hop right after another hop, and a hop in the last row, is removed.
@@ -341,15 +341,15 @@ def _read_policy(name: str) -> tuple[Policy, Software]:
     path = known.get(name, Path(name))
     if path.suffix != ".toml" or not path.is_file():
         hint = suggestion(name, known)
-        raise _wrong(f" is {shown(name)}, neither a policy that ships nor a TOML file; {hint}")
+        raise _build_policy_error(f" is {shown(name)}, neither a policy that ships nor a TOML file; {hint}")
     specs = load_policies(path)
     if len(specs) != 1:
-        raise _wrong(f" is {shown(name)}, which has {len(specs)} policies, not one")
+        raise _build_policy_error(f" is {shown(name)}, which has {len(specs)} policies, not one")
     (spec,), (policy,) = specs, build_policies(load_plugins(), specs)
     # A policy that names no manager may run in either.
     manager = spec.value_at("loadManagerClassName") or EXTENSIBLE_MANAGER
     return policy, Software(str(manager), _VERSIONS[spec.release])
 
 
-def _wrong(sentence: str) -> SettingsError:
+def _build_policy_error(sentence: str) -> SettingsError:
     return SettingsError([Sentence(Argument("policy"), sentence)])

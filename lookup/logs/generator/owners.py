@@ -91,28 +91,28 @@ class SyntheticOwners:
                 self.owner[self._pinned[number]] = number if self.registered[number] else -1
         if any(event.broker is not None for event in events):
             self._manager.set_registry(Roster(brokers), self.registered)
-            self._follow()
+            self._record_changes()
         for event in events:
             if event.kind == "split":
-                self._split(ts, weight)
+                self._split_hottest(ts, weight)
             elif event.kind == "unload" and len(owned := self._find_owned()):
                 self._manager.unload(self.names[int(self._dice.choice(owned))])
-                self._follow()
-        return self._lost(before)
+                self._record_changes()
+        return self._find_lost_topics(before)
 
     def place(self, bundles: Sequence[int]) -> None:
         """Let the policy place some bundles that no client has looked up yet."""
         for number in bundles:
             self._manager.assign(None, self.names[number])
-        self._follow()
+        self._record_changes()
 
     def shed(self, load: Load) -> NDArray[np.bool_]:
         """Show the policy a load, let it unload bundles, and return the topics that lost their broker."""
         before = self.owner.copy()
         self._manager.set_load(load)
         self._manager.shed()
-        self._follow()
-        return self._lost(before)
+        self._record_changes()
+        return self._find_lost_topics(before)
 
     def answer(self, draw: Draw, *, assigning: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Answer lookups in order of time. Only those in `assigning` may give an unowned bundle an owner.
@@ -146,24 +146,24 @@ class SyntheticOwners:
             client=self._clients.ids[client],
             ts_us=int(draw.ts[row]),
         )
-        self._follow()
+        self._record_changes()
 
-    def _follow(self) -> None:
+    def _record_changes(self) -> None:
         odds = {each.decision.bundle: each.decision.propensity for each in self._manager.take_decisions()}
         for change in self._manager.take_changes():
             number = self._number[change.bundle]
             if change.broker is not None:
                 self.owner[number] = self._manager.roster.number(change.broker)
                 self._propensity[number] = odds.get(change.bundle, np.nan)
-                self._note(change.ts_us + _CHANNEL_US, change.bundle, "owned", change.broker, by="policy")
+                self._add_row(change.ts_us + _CHANNEL_US, change.bundle, "owned", change.broker, by="policy")
                 continue
             self.owner[number] = -1
             # The bundles that a broker lost follow from the registry.
             if change.cause != "forced":
                 by = "admin" if change.cause == "admin" else "policy"
-                self._note(change.ts_us, change.bundle, "unloaded", change.source, by=by)
+                self._add_row(change.ts_us, change.bundle, "unloaded", change.source, by=by)
 
-    def _lost(self, before: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _find_lost_topics(self, before: NDArray[np.int64]) -> NDArray[np.bool_]:
         # Bundles that a split has made are new, and their topics stay where they were.
         gone = np.zeros(len(self.owner), dtype=bool)
         gone[: len(before)] = (before >= 0) & (self.owner[: len(before)] != before)
@@ -172,7 +172,7 @@ class SyntheticOwners:
     def _find_owned(self) -> NDArray[np.intp]:
         return np.setdiff1d(np.flatnonzero(self.owner >= 0), self._pinned)
 
-    def _split(self, ts: int, weight: NDArray[np.float64] | None) -> None:
+    def _split_hottest(self, ts: int, weight: NDArray[np.float64] | None) -> None:
         """Split the hottest bundle with two topics in the middle. Both halves stay, so no topic loses its broker."""
         topics = np.bincount(self.bundle, minlength=len(self.names))
         heat = topics if weight is None else np.append(weight, np.zeros(len(self.names) - len(weight)))
@@ -187,7 +187,7 @@ class SyntheticOwners:
         ]
         hashes = [f"0x{bound:08x}" for bound in (whole.lower, middle, whole.upper)]
         owner = int(self.owner[parent])
-        self._note(ts, self.names[parent], "split", self._sites[owner].id if owner >= 0 else None, "admin", hashes)
+        self._add_row(ts, self.names[parent], "split", self._sites[owner].id if owner >= 0 else None, "admin", hashes)
         self._manager.split(self.names[parent], children)
         self._manager.take_changes()
         inside, number = self.bundle == parent, len(self.names)
@@ -199,7 +199,7 @@ class SyntheticOwners:
         # The parent no longer exists, so it must not be counted or chosen.
         self.owner[parent] = -1
 
-    def _note(
+    def _add_row(
         self, ts: int, bundle: str, event: str, broker: str | None, by: str, boundaries: list[str] | None = None
     ) -> None:
         row = {"ts": ts, "bundle": bundle, "event": event, "by": by}

@@ -19,7 +19,7 @@ _FIRST_START = moment_at(86_400 * US_PER_S)
 _LAST_END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
-def _figure(default: float, least: float, most: float) -> Any:
+def _declare_figure(default: float, least: float, most: float) -> Any:
     return field(default=default, metadata={"range": (least, most)})
 
 
@@ -34,43 +34,43 @@ class GenerateSettings:
     """
 
     #: rows of LOOKUPS over all clusters, hops and reconnects included
-    lookups: int = _figure(300_000, 1, 10_000_000_000)
-    clusters: int = _figure(2, 1, 40)
+    lookups: int = _declare_figure(300_000, 1, 10_000_000_000)
+    clusters: int = _declare_figure(2, 1, 40)
     #: length of the log
-    hours: float = _figure(6.0, 0.02, 24.0 * 366)
+    hours: float = _declare_figure(6.0, 0.02, 24.0 * 366)
     #: start of the log, in UTC if it does not have a zone
     start: datetime = datetime(2026, 1, 5, tzinfo=UTC)
     #: partitions count as topics
-    topics: int = _figure(2_000, 1, 1_000_000)
-    tenants: int = _figure(8, 1, 10_000)
-    namespaces: int = _figure(24, 1, 100_000)
-    bundles_per_namespace: int = _figure(16, 1, 4_096)
+    topics: int = _declare_figure(2_000, 1, 1_000_000)
+    tenants: int = _declare_figure(8, 1, 10_000)
+    namespaces: int = _declare_figure(24, 1, 100_000)
+    bundles_per_namespace: int = _declare_figure(16, 1, 4_096)
     #: brokers that are ever registered
-    brokers: int = _figure(12, 1, 3_000)
-    racks: int = _figure(3, 1, 26)
-    clients: int = _figure(900, 1, 50_000)
+    brokers: int = _declare_figure(12, 1, 3_000)
+    racks: int = _declare_figure(3, 1, 26)
+    clients: int = _declare_figure(900, 1, 50_000)
     #: distinct client property sets, the empty one among them
-    property_sets: int = _figure(12, 1, 200)
+    property_sets: int = _declare_figure(12, 1, 200)
     #: brokers that vanish, of which all but the last come back
-    losses: int = _figure(2, 0, 1_000)
+    losses: int = _declare_figure(2, 0, 1_000)
     #: brokers that register late
-    joins: int = _figure(1, 0, 1_000)
+    joins: int = _declare_figure(1, 0, 1_000)
     #: brokers that leave for good
-    leaves: int = _figure(1, 0, 1_000)
+    leaves: int = _declare_figure(1, 0, 1_000)
     #: brokers that register without a rack and get it later, by an update
-    updates: int = _figure(1, 0, 1_000)
+    updates: int = _declare_figure(1, 0, 1_000)
     #: bundles unloaded by an administrator
-    unloads: int = _figure(2, 0, 10_000)
-    splits: int = _figure(2, 0, 10_000)
+    unloads: int = _declare_figure(2, 0, 10_000)
+    splits: int = _declare_figure(2, 0, 10_000)
     #: exponent of the popularity of topics, 0 is uniform. Partitions divide the lookups of their topic
-    zipf: float = _figure(0.7, 0.0, 3.0)
+    zipf: float = _declare_figure(0.7, 0.0, 3.0)
     #: share of a topic's lookups that come from the rack of its team, in addition to lookups from there by chance
-    rack_affinity: float = _figure(0.6, 0.0, 1.0)
+    rack_affinity: float = _declare_figure(0.6, 0.0, 1.0)
     #: seconds between load reports, 0 writes none, and the policy sees no load
-    load_report_s: int = _figure(60, 0, 86_400)
+    load_report_s: int = _declare_figure(60, 0, 86_400)
     #: the policy that places and moves bundles, either shipped or a TOML file with one policy
     policy: str = "stock-modular-4.2"
-    seed: int = _figure(1, 0, 2**63 - 1)
+    seed: int = _declare_figure(1, 0, 2**63 - 1)
 
     def __post_init__(self) -> None:
         ranges = {each.name: each.metadata["range"] for each in fields(self) if each.metadata}
@@ -88,7 +88,7 @@ class GenerateSettings:
                 problems.append(Sentence(Argument("start"), f" is {self.start.isoformat()}, it {said}"))
             elif self.start.microsecond:
                 problems.append(Sentence(Argument("start"), f" is {self.start.isoformat()}, it must be a whole second"))
-        problems += self._contradictions()
+        problems += self._find_contradictions()
         if problems:
             raise SettingsError(problems)
 
@@ -103,7 +103,7 @@ class GenerateSettings:
         """The end of the log, µs since the Unix epoch. The last lookup comes before it."""
         return self.start_us + round(self.hours * 3_600_000_000)
 
-    def _contradictions(self) -> Iterator[Sentence]:
+    def _find_contradictions(self) -> Iterator[Sentence]:
         moving = self.losses + self.joins + self.leaves + self.updates
         if moving > self.brokers or moving - self.updates >= self.brokers:
             losses, joins, leaves, updates = map(Argument, ("losses", "joins", "leaves", "updates"))

@@ -254,7 +254,7 @@ class SyntheticTraffic:
         regular = left if last else min(left, round(left * piece.share / self._share_left))
         self._left = left - regular
         self._share_left = max(self._share_left - piece.share, 1e-12)
-        rows = self._regular(piece, regular)
+        rows = self._draw_regular(piece, regular)
         if len(back):
             rows = _merge_draws(rows, back)
         # Only the last minutes are kept, which are the sessions that a loss in the next piece may hit.
@@ -264,7 +264,7 @@ class SyntheticTraffic:
         self._recent = _merge_draws(kept, fresh) if len(kept) else fresh
         return rows
 
-    def _regular(self, piece: Piece, count: int) -> Draw:
+    def _draw_regular(self, piece: Piece, count: int) -> Draw:
         """Draw lookups by popularity of topics. Clients are in the topic's home rack, or in any."""
         ts = self._dice.integers(piece.start, piece.end, count)
         ts.sort()

@@ -136,7 +136,7 @@ def _zone_name(rack: int) -> str:
     return f"z{1 + rack // 2}"
 
 
-def _uneven(count: int, exponent: float = 1.0) -> NDArray[np.float64]:
+def _compute_shares(count: int, exponent: float = 1.0) -> NDArray[np.float64]:
     """Compute shares that fall like 1, 1/2, 1/3, ... raised to an exponent, shape (count,), with a sum of 1."""
     shares = 1.0 / np.arange(1, count + 1) ** exponent
     return np.asarray(shares / shares.sum())
@@ -168,8 +168,10 @@ def _make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], di
     tenants = [f"tenant-{number:02}" for number in range(1, settings.tenants + 1)]
     turns = islice(cycle(tenants), settings.namespaces)
     namespaces = tuple(f"{tenant}/ns-{number // settings.tenants + 1:02}" for number, tenant in enumerate(turns))
-    partitions, ranks = _partitions_and_ranks(settings, dice)
-    namespace_of = dice.choice(len(namespaces), p=dice.permutation(_uneven(len(namespaces), 0.5)), size=len(partitions))
+    partitions, ranks = _draw_partitions(settings, dice)
+    namespace_of = dice.choice(
+        len(namespaces), p=dice.permutation(_compute_shares(len(namespaces), 0.5)), size=len(partitions)
+    )
     # The first base topics, which have no partitions, see to it that no namespace is empty.
     namespace_of[: len(namespaces)] = np.arange(len(namespaces))
     # A few are not persistent.
@@ -190,7 +192,7 @@ def _make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], di
     heartbeats = [f"persistent://pulsar/{broker.id}/healthcheck" for broker in brokers]
     names = [*names[: settings.topics], *heartbeats]
     # The rack of a topic's team is mostly its namespace's, else any.
-    racks = _uneven(settings.racks)
+    racks = _compute_shares(settings.racks)
     home_of_namespace = dice.choice(settings.racks, p=racks, size=settings.namespaces)
     anywhere = dice.choice(settings.racks, p=racks, size=len(namespace))
     is_at_home = dice.random(len(namespace)) < _HOME_SHARE
@@ -200,12 +202,12 @@ def _make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], di
         namespace=namespace,
         hashes=np.array([zlib.crc32(name.encode()) for name in names], dtype=np.int64),
         home=np.where(is_at_home, home_of_namespace[namespace], anywhere).astype(np.int32),
-        popularity=_popularity(shares[base], len(brokers)),
+        popularity=_divide_slots(shares[base], len(brokers)),
         ordinary=settings.topics,
     )
 
 
-def _partitions_and_ranks(
+def _draw_partitions(
     settings: GenerateSettings, dice: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draw the partitions of base topics and their ranks by popularity, as many as give enough topics.
@@ -220,7 +222,7 @@ def _partitions_and_ranks(
     return partitions[:enough], ranks[:enough]
 
 
-def _popularity(weights: NDArray[np.float64], heartbeats: int) -> Ints:
+def _divide_slots(weights: NDArray[np.float64], heartbeats: int) -> Ints:
     """Divide the slots among the topics by weight. Each has at least one, and the most popular gets the rounding."""
     # Slots take 4 MiB, and one index draws a topic, without a search in the sums of weights for every row.
     slots = 1 << POPULARITY_BITS
@@ -234,8 +236,8 @@ def _popularity(weights: NDArray[np.float64], heartbeats: int) -> Ints:
 def _make_clients(
     settings: GenerateSettings, cluster: int, brokers: tuple[BrokerSite, ...], dice: np.random.Generator
 ) -> Clients:
-    sets = _property_sets(settings)
-    count = np.maximum(1, np.floor(_uneven(settings.racks) * settings.clients).astype(np.int64))
+    sets = _list_property_sets(settings)
+    count = np.maximum(1, np.floor(_compute_shares(settings.racks) * settings.clients).astype(np.int64))
     count[0] += settings.clients - count.sum()
     chosen = []
     for rack, size in enumerate(count.tolist()):
@@ -259,7 +261,7 @@ def _make_clients(
     )
 
 
-def _property_sets(settings: GenerateSettings) -> list[tuple[Mapping[str, str], int | None, float]]:
+def _list_property_sets(settings: GenerateSettings) -> list[tuple[Mapping[str, str], int | None, float]]:
     """List the properties that clients may send.
 
     These are nothing, rack, rack and zone, zone alone, a rack without brokers, and an application.

@@ -75,7 +75,7 @@ class PulsarBrokerReader(LogOrigin):
         messages = [(pattern, partial(read, lookups)) for pattern, read in _MESSAGES]
         messages += [(pattern, partial(read, ownership)) for pattern, read in OWNERSHIP_MESSAGES]
         # A request is joined with an answer behind it.
-        for entry in in_order(_entries(lines, LineLayout(self, source))):
+        for entry in in_order(_read_entries(lines, LineLayout(self, source))):
             if entry.event is None:
                 rows.put(unreadable(entry.line, entry.problem, entry.text))
             else:
@@ -104,7 +104,7 @@ class LogEntry:
     problem: str = ""
 
 
-def _entries(lines: Iterator[tuple[int, str]], layout: LineLayout) -> Iterator[LogEntry]:
+def _read_entries(lines: Iterator[tuple[int, str]], layout: LineLayout) -> Iterator[LogEntry]:
     ts = 0
     for number, line in lines:
         # Nearly every line fails here, since one search is far cheaper than the patterns of the layouts.
@@ -134,7 +134,7 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     # Parts are ordered separately, since a log may begin in order, and continue with an export that begins with the
     # newest line.
     while part := list(islice(source, _PART)):
-        forward, backward, far = _steps(part)
+        forward, backward, far = _count_steps(part)
         if backward <= forward and far <= _MOST_FAR * len(part):
             yield from part
             continue
@@ -143,17 +143,17 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
             raise ValueError(
                 f"lines go back in time, and more than {_MOST:,} are too many to be put in order; sort the file"
             )
-        forward, backward, _ = _steps(held)
+        forward, backward, _ = _count_steps(held)
         if backward > 2 * forward:
             held.reverse()
-        if _steps(held)[2]:
+        if _count_steps(held)[2]:
             held.sort(key=lambda entry: entry.ts)
         # A batch of a collector may have its own lines in order, and a request never comes behind its answer.
         for _, instant in groupby(held, key=lambda entry: entry.ts):
             yield from sorted(instant, key=lambda entry: ANSWERS.search(entry.text) is not None)
 
 
-def _steps(entries: Sequence[LogEntry]) -> tuple[int, int, int]:
+def _count_steps(entries: Sequence[LogEntry]) -> tuple[int, int, int]:
     """Count steps forward, steps back, and the steps back that are too long for threads that write late."""
     steps = [later.ts - earlier.ts for earlier, later in pairwise(entries)]
     return sum(step > 0 for step in steps), sum(step < 0 for step in steps), sum(step < -_LATE_US for step in steps)

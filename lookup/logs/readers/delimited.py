@@ -94,7 +94,7 @@ class DelimitedReader:
         """Refuse a mapping that cannot work. Raise ValueError with the key."""
         # The mapping is built here for checking and again for use, since functions do not survive pickle on the way to
         # Spark's workers.
-        fields = _field_map(self)
+        fields = _build_field_map(self)
         if self.format == "json":
             # These define how a line of text is cut.
             cuts = {name: getattr(self, name) for name in ("pattern", "columns", "quote")}
@@ -102,12 +102,12 @@ class DelimitedReader:
             for name in filter(cuts.get, cuts):
                 raise ValueError(f"`{name}` is for lines of text; leave it out where `format` is 'json'")
             return
-        _cutter(self)
+        _build_cutter(self)
         if not self.pattern and not self.header and not self.columns:
             raise ValueError("`columns` must name the columns where `header` is false")
         if self.pattern or self.columns:
             names = re.compile(self.pattern).groupindex if self.pattern else self.columns
-            missing = _missing(fields, list(names))
+            missing = _find_missing(fields, list(names))
             if missing is not None:
                 raise ValueError(f"`{'pattern' if self.pattern else 'columns'}` has no {missing}")
 
@@ -124,15 +124,15 @@ class DelimitedReader:
     def problem_of(self, lines: Iterator[tuple[int, str]]) -> str | None:
         """Describe the mistake in the mapping for a file with these lines, None if its header has every column."""
         if self.format == "json":
-            return _problem_of_objects(_field_map(self), lines)
+            return _problem_of_objects(_build_field_map(self), lines)
         if self.has_header and not self.columns:
             for _, line in lines:
                 if line.strip() and not (self.comment and line.startswith(self.comment)):
                     try:
-                        names = self._names_in(line)
+                        names = self._read_names(line)
                     except ValueError as error:
                         return f"the header cannot be cut by delimiter {shown(self.delimiter)}: {error}"
-                    missing = _missing(_field_map(self), names)
+                    missing = _find_missing(_build_field_map(self), names)
                     if missing is None:
                         return None
                     is_quoted = not self.quote and names[0][:1] in ('"', "'")
@@ -142,9 +142,9 @@ class DelimitedReader:
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
         """Yield a row per line, by the mapping."""
-        fields = _field_map(self)
+        fields = _build_field_map(self)
         names = list(re.compile(self.pattern).groupindex) if self.pattern else list(self.columns)
-        record_of = _recorder(self, fields, names)
+        record_of = _build_recorder(self, fields, names)
         wants_header = self.has_header
         for number, line in lines:
             if not line.strip() or (self.comment and line.startswith(self.comment)):
@@ -153,8 +153,8 @@ class DelimitedReader:
                 wants_header = False
                 # Columns in the mapping have precedence over those of the header. A header that cannot be cut has none.
                 with suppress(ValueError):
-                    names += [] if names else self._names_in(line)
-                missing = _missing(fields, names)
+                    names += [] if names else self._read_names(line)
+                missing = _find_missing(fields, names)
                 if missing is not None:
                     yield unreadable(number, f"the header has no {missing}", line)
                 continue
@@ -170,8 +170,8 @@ class DelimitedReader:
             except ValueError as error:
                 yield unreadable(number, str(error), line)
 
-    def _names_in(self, header: str) -> list[str]:
-        return [name.strip() for name in _cutter(self)(header) or ()]
+    def _read_names(self, header: str) -> list[str]:
+        return [name.strip() for name in _build_cutter(self)(header) or ()]
 
     def _values(self, record: dict[str, str], fields: _FieldMap) -> dict[str, Any] | None:
         if self.decode:
@@ -186,12 +186,12 @@ class DelimitedReader:
         return None if asked is None else {**asked, **{name: make(record) for name, make in fields.makers.items()}}
 
 
-def _missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
+def _find_missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
     missing = next((column for column in fields.columns if column not in names), None)
-    return None if missing is None else f"column {_beside(missing, names, 'it has')}"
+    return None if missing is None else f"column {_describe_missing(missing, names, 'it has')}"
 
 
-def _beside(missing: str, names: Iterable[str], there: str) -> str:
+def _describe_missing(missing: str, names: Iterable[str], there: str) -> str:
     """Build a clause with a missing name, the nearest present name, and all present names."""
     nearest = closest(missing, names)
     meant = "" if nearest is None else f" did you mean {shown(nearest)}?"
@@ -209,11 +209,11 @@ def _problem_of_objects(fields: _FieldMap, lines: Iterator[tuple[int, str]]) -> 
         # A key of lists and texts may be rare. It counts as misspelt only if there is a similar key.
         others = [name for name in keys if name not in fields.columns]
         if column not in keys and (column in fields.needed or closest(column, others)):
-            return f"no object has the key {_beside(column, keys, 'there are')}"
+            return f"no object has the key {_describe_missing(column, keys, 'there are')}"
     return None
 
 
-def _recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[str]) -> _Recorder:
+def _build_recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[str]) -> _Recorder:
     """Build the function that converts a line to a record. The names of columns may be added later."""
     if reader.format == "json":
 
@@ -223,7 +223,7 @@ def _recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[str]) 
             return {column: value_at(found, column) for column in fields.columns}
 
         return values_of_object
-    cut = _cutter(reader)
+    cut = _build_cutter(reader)
 
     def values_of_columns(line: str) -> dict[str, str] | None:
         values = cut(line)
@@ -236,7 +236,7 @@ def _recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[str]) 
     return values_of_columns
 
 
-def _cutter(reader: DelimitedReader) -> _Cutter:
+def _build_cutter(reader: DelimitedReader) -> _Cutter:
     if not reader.pattern and not reader.delimiter:
         raise ValueError("`delimiter` is empty; give one, or a `pattern`")
     if not reader.pattern and not reader.quote:
@@ -282,7 +282,7 @@ class _FieldMap:
     conditions: tuple[tuple[str, re.Pattern[str]], ...]
 
 
-def _field_map(reader: DelimitedReader) -> _FieldMap:
+def _build_field_map(reader: DelimitedReader) -> _FieldMap:
     """Build the mapping of a reader. Raise ValueError with the wrong key and the right form."""
     if bool(reader.topic) == bool(reader.http_lookup):
         raise ValueError("either `topic` or `http_lookup` must give the topic of a lookup")
@@ -312,7 +312,7 @@ def _field_map(reader: DelimitedReader) -> _FieldMap:
     for name, given in (("weight", reader.weight), ("latency_ms", reader.latency_ms)):
         if given:
             table = {"column": given} if isinstance(given, str) else given
-            makers[name] = _number_maker(table, name)
+            makers[name] = _build_number(table, name)
             templates.append(value_template(table["column"]))
     if reader.result:
         result = label_rule(reader.result, "result")
@@ -320,10 +320,10 @@ def _field_map(reader: DelimitedReader) -> _FieldMap:
         makers["result"] = result.label
     # The order is that of the mapping, so a header that lacks several columns is refused for the first of them.
     columns = dict.fromkeys([*reader.only, *(column for template in templates for column in template.columns)])
-    return _FieldMap(tuple(columns), (*time.columns, *topic.columns), makers, _conditions(reader.only))
+    return _FieldMap(tuple(columns), (*time.columns, *topic.columns), makers, _compile_conditions(reader.only))
 
 
-def _conditions(only: Mapping[str, str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _compile_conditions(only: Mapping[str, str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     try:
         return tuple((column, re.compile(pattern)) for column, pattern in only.items())
     except re.error as error:
@@ -338,12 +338,12 @@ def _check_keys(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> 
         raise ValueError(f"{where}.column must name a column, it is {shown(table.get('column'))}")
 
 
-def _number_maker(table: Mapping[str, Any], where: str) -> Callable[[_Record], float | None]:
+def _build_number(table: Mapping[str, Any], where: str) -> Callable[[_Record], float | None]:
     """Build a function for a number, `scale` times the column's, at least `min`, `default` for empty or `-`."""
     _check_keys(table, ("column", "default", "min", "scale"), where)
     template = value_template(table["column"])
-    scale = _figure(table, "scale", where) or 1.0
-    default, low = _figure(table, "default", where), _figure(table, "min", where)
+    scale = _read_figure(table, "scale", where) or 1.0
+    default, low = _read_figure(table, "default", where), _read_figure(table, "min", where)
 
     def make(record: _Record) -> float | None:
         text = template.fill(record).strip()
@@ -354,7 +354,7 @@ def _number_maker(table: Mapping[str, Any], where: str) -> Callable[[_Record], f
     return make
 
 
-def _figure(table: Mapping[str, Any], name: str, where: str) -> float | None:
+def _read_figure(table: Mapping[str, Any], name: str, where: str) -> float | None:
     value = table.get(name)
     if value is None:
         return None

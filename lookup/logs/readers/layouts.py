@@ -148,7 +148,7 @@ class LineLayout:
 
     def __init__(self, origin: LogOrigin, source: str) -> None:
         self._zone = zone_of(origin.timezone)
-        self._day = date.fromisoformat(origin.date) if origin.date else _day_in(source)
+        self._day = date.fromisoformat(origin.date) if origin.date else _find_day(source)
         self._latest: int | None = None
 
     def pass_over(self, line: str) -> None:
@@ -158,20 +158,20 @@ class LineLayout:
         # Only the beginning is searched, since messages contain clocks of their own.
         clock = _CLOCK.search(line, 0, 80)
         if clock is not None:
-            self._moment(clock[1], self._day)
+            self._resolve_clock(clock[1], self._day)
 
     def read(self, line: str) -> LogEvent | None:
         """Read the line's event, None if the line is in none of the layouts."""
-        record = _json_record(line)
+        record = _parse_json_record(line)
         if record is not None:
-            message, attributes = _split(record["message"])
+            message, attributes = _split_attributes(record["message"])
             if "@timestamp" not in record:
                 raise ValueError("the JSON event has no `instant`")
             return LogEvent(parse_iso(record["@timestamp"]), message, {**attributes, **record["contextMap"]})
         for layout in _LAYOUTS:
             match = layout.search(line)
             if match is not None:
-                message, attributes = _split(match["message"])
+                message, attributes = _split_attributes(match["message"])
                 # The match may begin too early, since `[pod/broker-0/broker]` before the time looks like the thread.
                 return LogEvent(self.time_before(line, match.start("level")), message, attributes)
         return None
@@ -188,9 +188,9 @@ class LineLayout:
             raise ValueError("the line has no timestamp")
         if self._day is None:
             raise ValueError("the layout has no date: give the reader `date`, or put it into the file's name")
-        return self._moment(clocks[-1], self._day)
+        return self._resolve_clock(clocks[-1], self._day)
 
-    def _moment(self, clock: str, day: date) -> int:
+    def _resolve_clock(self, clock: str, day: date) -> int:
         """Turn a clock into a moment, on the next day if it went back by more than half of one."""
         moment = parse_time_of_day(clock, day, self._zone)
         if self._latest is not None and moment < self._latest - _HALF_DAY_US:
@@ -200,7 +200,7 @@ class LineLayout:
         return moment
 
 
-def _day_in(source: str) -> date | None:
+def _find_day(source: str) -> date | None:
     for year, month, day in reversed(_DAY_IN_PATH.findall(source)):
         # Eight digits may be something else, such as an id or a build.
         try:
@@ -210,7 +210,7 @@ def _day_in(source: str) -> date | None:
     return None
 
 
-def _json_record(line: str) -> dict[str, Any] | None:
+def _parse_json_record(line: str) -> dict[str, Any] | None:
     if not line.startswith('{"'):
         return None
     try:
@@ -220,7 +220,7 @@ def _json_record(line: str) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and "contextMap" in record else None
 
 
-def _split(message: str) -> tuple[str, Mapping[str, str]]:
+def _split_attributes(message: str) -> tuple[str, Mapping[str, str]]:
     match = _ATTRIBUTES.match(message)
     if match is None:
         return message, {}

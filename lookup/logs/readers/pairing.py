@@ -58,7 +58,7 @@ class Pairing:
 
         The request keeps its own time and client.
         """
-        request = self._take(row.values["topic"])
+        request = self._take_request(row.values["topic"])
         if request is None or request.values is None:
             self.put(row)
         else:
@@ -96,13 +96,13 @@ class Pairing:
             self._entries.popleft()
             if first.topic is not None:
                 # The oldest entry of all is the oldest of its topic as well.
-                self._take(first.topic)
+                self._take_request(first.topic)
             if first.claim is not None and self._claims.get(first.claim) is first:
                 del self._claims[first.claim]
             if not first.is_withdrawn:
                 yield first.other or Row(first.table, first.line, first.values or {})
 
-    def _take(self, topic: str) -> _Entry | None:
+    def _take_request(self, topic: str) -> _Entry | None:
         queue = self._waiting.get(topic)
         if queue is None:
             return None

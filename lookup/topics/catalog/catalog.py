@@ -139,7 +139,7 @@ class Catalog:
             topics = self._state.namespaces.get(namespace_of(topic))
             entry = None if topics is None else topics.entry(topic) or topics.a_partition(topic)
             if entry is None:
-                raise self._unknown(topic)
+                raise self._build_unknown_error(topic)
             return entry
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
@@ -211,7 +211,7 @@ class Catalog:
             # This is inside the transaction, which began with the writes of other processes, since these may have
             # created the topic.
             self._require_namespace(namespace_of(topic))
-            if self._parts(topic):
+            if self._list_parts(topic):
                 raise StateError(f"topic {topic!r} exists already")
             if whole != topic and self._storage.entry(whole) is not None:
                 raise StateError(f"topic {whole!r} exists and is not partitioned")
@@ -235,7 +235,7 @@ class Catalog:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
         """
         with self.together():
-            for name in self._meant_by(topic):
+            for name in self._require_parts(topic):
                 self._state.make(name, None)
 
     def set_pairs(self, kind: PairKind, topic: str, pairs: Pairs) -> None:
@@ -315,7 +315,7 @@ class Catalog:
     def _amend(self, topic: str, amended: Callable[[Mapping[str, str]], Mapping[str, str]], rules: PairRules) -> None:
         with self.together():
             # Asked first, so that an unknown partition of a known topic is refused.
-            self._meant_by(topic)
+            self._require_parts(topic)
             whole = without_partition(topic)
             # A topic beside another of its name without the suffix, `o-partition-0` beside `o`, is no partition.
             names = self._storage.partitions(whole) if self._storage.entry(whole) is None else (topic,)
@@ -336,17 +336,17 @@ class Catalog:
         if not self._storage.has_namespace(namespace):
             self._state.save(TopicEvent(0, "namespace-created", namespace))
 
-    def _parts(self, topic: str) -> Sequence[str]:
+    def _list_parts(self, topic: str) -> Sequence[str]:
         """List the names of a topic's entries, which are itself, or all its partitions, empty if it is unknown."""
         return self._storage.partitions(topic) if self._storage.entry(topic) is None else (topic,)
 
-    def _meant_by(self, topic: str) -> Sequence[str]:
-        parts = self._parts(topic)
+    def _require_parts(self, topic: str) -> Sequence[str]:
+        parts = self._list_parts(topic)
         if not parts:
-            raise self._unknown(topic)
+            raise self._build_unknown_error(topic)
         return parts
 
-    def _unknown(self, topic: str) -> NotFoundError:
+    def _build_unknown_error(self, topic: str) -> NotFoundError:
         """Build the error for a missing topic, with the most similar name."""
         # The check is not made earlier, since an existing name may not be valid for a new topic. Clusters permit more
         # names.

@@ -86,7 +86,7 @@ class NamespaceTopics:
 
     def a_partition(self, whole: str) -> TopicEntry | None:
         """Look up one of the partitions of a topic, None if it is not partitioned."""
-        partition = next(partitions_among(self._in_order(), whole), None)
+        partition = next(partitions_among(self._sort_names(), whole), None)
         return None if partition is None else self.entry(partition)
 
     def entries(self) -> Iterator[TopicEntry]:
@@ -98,7 +98,7 @@ class NamespaceTopics:
         before = self._entries.get(entry.name)
         if before is None:
             self._note_name(entry.name)
-        self._change(entry.name, before or _NOTHING, entry)
+        self._change_entry(entry.name, before or _NOTHING, entry)
         # This is the last step, and until then all of them are repeated. Most topics share their pairs with others.
         self._entries[entry.name] = TopicEntry(entry.name, _share_pairs(entry.properties), _share_pairs(entry.labels))
 
@@ -107,7 +107,7 @@ class NamespaceTopics:
         before = self._entries.get(topic)
         if before is not None:
             self._note_name(topic)
-            self._change(topic, before, _NOTHING)
+            self._change_entry(topic, before, _NOTHING)
             del self._entries[topic]
 
     def extend(self, entries: Sequence[TopicEntry]) -> None:
@@ -124,18 +124,18 @@ class NamespaceTopics:
         # In sorted order, all names of one domain are neighbours, and their scheme ends before the character after "/".
         schemes = schemes_of(mode)
         first, last = min(schemes), max(schemes)[:-1] + "0"
-        names = self._in_order()
+        names = self._sort_names()
         kept = self._by_mode[mode] = tuple(names[bisect_left(names, first) : bisect_left(names, last)])
         return kept
 
     def select(self, selector: Selector) -> tuple[str, ...]:
         """List the names that a selector selects, sorted, mostly as the same tuple until a topic changes."""
-        return self._answer(selector, self._labels, lambda entry: entry.labels)
+        return self._find_names(selector, self._labels, lambda entry: entry.labels)
 
     def with_properties(self, mode: Mode, properties: Mapping[str, str]) -> tuple[str, ...]:
         """List the names of a mode with all of these properties, sorted, mostly as the same tuple as before."""
         terms = tuple(Equals(key, value) for key, value in sorted(properties.items()))
-        return self._answer(terms, self._properties, lambda entry: entry.properties, schemes_of(mode))
+        return self._find_names(terms, self._properties, lambda entry: entry.properties, schemes_of(mode))
 
     def _note_name(self, name: str) -> None:
         self._by_mode.clear()
@@ -145,7 +145,7 @@ class NamespaceTopics:
             if len(self._unsorted) > max(_INSERTED, len(self._sorted)):
                 self._sorted = None
 
-    def _in_order(self) -> list[str]:
+    def _sort_names(self) -> list[str]:
         names, changed = self._sorted, self._unsorted
         # They are sorted again next time if anything below fails.
         self._sorted = None
@@ -166,11 +166,11 @@ class NamespaceTopics:
         self._sorted = names
         return names
 
-    def _change(self, name: str, before: TopicEntry, after: TopicEntry) -> None:
+    def _change_entry(self, name: str, before: TopicEntry, after: TopicEntry) -> None:
         self._labels.change(name, before.labels, after.labels)
         self._properties.change(name, before.properties, after.properties)
 
-    def _answer(
+    def _find_names(
         self,
         selector: Selector,
         index: _Index,
@@ -196,9 +196,9 @@ class NamespaceTopics:
 
 
 def _share_pairs(pairs: Mapping[str, str]) -> Mapping[str, str]:
-    return _of_items(tuple(sorted(pairs.items())))
+    return _build_pairs(tuple(sorted(pairs.items())))
 
 
 @lru_cache(maxsize=1 << 16)
-def _of_items(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+def _build_pairs(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     return dict(items)

@@ -124,7 +124,7 @@ def parse_each(text: str) -> Iterator[tuple[str, str]]:
         >>> dict(parse_each("env=prod,tier:a"))
         {'env': 'prod', 'tier': 'a'}
     """
-    return map(_pair, text.split(",")) if _trim(text) else iter(())
+    return map(_parse_pair, text.split(",")) if _trim(text) else iter(())
 
 
 def pairs_text(pairs: Mapping[str, str]) -> str:
@@ -136,7 +136,7 @@ def _trim(text: str) -> str:
     return text.strip(" ")
 
 
-def _pair(piece: str) -> tuple[str, str]:
+def _parse_pair(piece: str) -> tuple[str, str]:
     separator = _SEPARATOR.search(piece)
     key = _trim(piece[: separator.start()]) if separator else ""
     if separator is None or not key:

@@ -90,16 +90,16 @@ class SqliteStorage:
     @property
     def revision(self) -> int:
         """The revision of the last event that any process has kept."""
-        return int(self._ask("SELECT coalesce(max(revision), 0) FROM events").fetchone()[0])
+        return int(self._run_query("SELECT coalesce(max(revision), 0) FROM events").fetchone()[0])
 
     def namespaces(self) -> Iterable[str]:
         """Read the namespaces."""
-        return [name for (name,) in self._ask("SELECT name FROM namespaces")]
+        return [name for (name,) in self._run_query("SELECT name FROM namespaces")]
 
     def entries(self) -> Iterator[TopicEntry]:
         """Yield the topics, in the order of names, none of them loaded."""
-        rows = self._ask("SELECT name, properties, labels FROM topics ORDER BY name")
-        with self._sentences():
+        rows = self._run_query("SELECT name, properties, labels FROM topics ORDER BY name")
+        with self._raise_sentences():
             while batch := rows.fetchmany(_BATCH):
                 names, properties, labels = zip(*batch, strict=True)
                 for entry in zip(names, _all_pairs(properties), _all_pairs(labels), strict=True):
@@ -107,7 +107,7 @@ class SqliteStorage:
 
     def events_since(self, revision: int) -> Iterable[TopicEvent]:
         """Read the events after a revision, in order, one at a time."""
-        row = self._ask("SELECT count(*), max(revision) FROM events WHERE revision > ?", revision).fetchone()
+        row = self._run_query("SELECT count(*), max(revision) FROM events WHERE revision > ?", revision).fetchone()
         # Without events the revision is read by a second statement, and another process may have written in between.
         n_kept, current = row[0], row[1] or self.revision
         if not 0 <= revision <= current:
@@ -119,8 +119,10 @@ class SqliteStorage:
         return self._events(revision, row[1] or revision)
 
     def _events(self, after: int, until: int) -> Iterator[TopicEvent]:
-        rows = self._ask("SELECT * FROM events WHERE revision > ? AND revision <= ? ORDER BY revision", after, until)
-        with self._sentences():
+        rows = self._run_query(
+            "SELECT * FROM events WHERE revision > ? AND revision <= ? ORDER BY revision", after, until
+        )
+        with self._raise_sentences():
             for number, kind, topic, old, new, properties in rows:
                 yield TopicEvent(number, kind, topic, _pairs(old), _pairs(new), _pairs(properties))
 
@@ -130,7 +132,7 @@ class SqliteStorage:
         # A block before this one may have been interrupted while it ended.
         self._reader.rollback()
         try:
-            self._ask("BEGIN")
+            self._run_query("BEGIN")
             yield
         finally:
             self._reader.rollback()
@@ -155,12 +157,12 @@ class SqliteStorage:
             entry: its topic afterwards, None if it was deleted or the event is not of a topic.
         """
         self._saved += 1
-        pairs = map(_text, (event.old, event.new, event.properties))
+        pairs = map(_write_pairs_text, (event.old, event.new, event.properties))
         self._write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", self._saved, event.kind, event.topic, *pairs)
         # The transaction's own events are left out, since memory follows by these.
         self._write("DELETE FROM events WHERE revision <= ?", min(self._begun, self._saved - self._n_events))
         if entry is not None:
-            pairs = map(_text, (entry.properties, entry.labels))
+            pairs = map(_write_pairs_text, (entry.properties, entry.labels))
             self._write("INSERT OR REPLACE INTO topics VALUES (?, ?, ?)", entry.name, *pairs)
         elif event.kind == "namespace-created":
             self._write("INSERT OR IGNORE INTO namespaces VALUES (?)", event.topic)
@@ -175,17 +177,17 @@ class SqliteStorage:
 
     def names(self, namespace: str) -> Sequence[str]:
         """List the topics of a namespace, sorted, in the current transaction."""
-        return [name for prefix in sorted(prefixes_of(namespace, "all")) for name in self._names_from(prefix)]
+        return [name for prefix in sorted(prefixes_of(namespace, "all")) for name in self._list_names_from(prefix)]
 
     def entry(self, topic: str) -> TopicEntry | None:
         """Read one topic in the current transaction, None if there is none."""
         row = self._write("SELECT properties, labels FROM topics WHERE name = ?", topic).fetchone()
-        with self._sentences():
+        with self._raise_sentences():
             return None if row is None else TopicEntry(topic, _pairs(row[0]), _pairs(row[1]))
 
     def partitions(self, whole: str) -> Sequence[str]:
         """List the partitions of a topic by number in the current transaction, empty if it is not partitioned."""
-        names = (name for name in self._names_from(f"{whole}-partition-") if without_partition(name) == whole)
+        names = (name for name in self._list_names_from(f"{whole}-partition-") if without_partition(name) == whole)
         return sorted(names, key=lambda name: partition_number(name) or 0)
 
     def commit(self) -> None:
@@ -203,16 +205,16 @@ class SqliteStorage:
         self._closing()
 
     def _open(self) -> None:
-        self._writer = self._reader = self._connection()
+        self._writer = self._reader = self._connect_file()
         try:
             self._prepare()
-            self._reader = self._connection()
+            self._reader = self._connect_file()
         except BaseException:
             _close(None, self._reader, self._writer)
             raise
 
-    def _connection(self) -> sqlite3.Connection:
-        with self._sentences():
+    def _connect_file(self) -> sqlite3.Connection:
+        with self._raise_sentences():
             # Used by all threads of a catalog, which has a lock for each connection.
             return sqlite3.connect(
                 self._path, timeout=self._lock_timeout_s, isolation_level=None, check_same_thread=False
@@ -245,22 +247,22 @@ class SqliteStorage:
     def _has_tables(self) -> bool:
         return bool(self._write("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
-    def _names_from(self, beginning: str) -> list[str]:
+    def _list_names_from(self, beginning: str) -> list[str]:
         # The end of the range is the beginning with the character after its last one.
         end = beginning[:-1] + chr(ord(beginning[-1]) + 1)
         rows = self._write("SELECT name FROM topics WHERE name >= ? AND name < ? ORDER BY name", beginning, end)
         return [name for (name,) in rows]
 
-    def _ask(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        with self._sentences():
+    def _run_query(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        with self._raise_sentences():
             return self._reader.execute(statement, values)
 
     def _write(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        with self._sentences():
+        with self._raise_sentences():
             return self._writer.execute(statement, values)
 
     @contextmanager
-    def _sentences(self) -> Iterator[None]:
+    def _raise_sentences(self) -> Iterator[None]:
         """Turn an error of SQLite, and rows that no catalog has, into a sentence about the file."""
         try:
             yield
@@ -279,7 +281,7 @@ def _close(folder: str | None, *connections: sqlite3.Connection) -> None:
         rmtree(folder, ignore_errors=True)
 
 
-def _text(pairs: Mapping[str, str]) -> str:
+def _write_pairs_text(pairs: Mapping[str, str]) -> str:
     return json.dumps(dict(pairs), ensure_ascii=False, separators=(",", ":"), sort_keys=True) if pairs else "{}"
 
 

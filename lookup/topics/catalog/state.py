@@ -32,7 +32,7 @@ from lookup.topics.catalog.sqlite import SqliteStorage
 __all__ = ["Announcer", "CatalogState", "Listener"]
 
 
-def _differences(topic: str, now: TopicEntry | None, wanted: TopicEntry | None) -> Iterator[TopicEvent]:
+def _find_differences(topic: str, now: TopicEntry | None, wanted: TopicEntry | None) -> Iterator[TopicEvent]:
     """Yield the events, with revision 0, from one state of a topic to another, None if it does not exist."""
     if wanted is None:
         if now is not None:
@@ -88,7 +88,7 @@ class Announcer:
                 if self._is_announcing:
                     return
                 self._is_announcing = is_ours = True
-            while (event := self._next()) is not None:
+            while (event := self._take_next()) is not None:
                 for after, listener in tuple(self.listeners.values()):
                     if event.revision > after:
                         listener(event)
@@ -98,7 +98,7 @@ class Announcer:
                 self._is_announcing = False
             raise
 
-    def _next(self) -> TopicEvent | None:
+    def _take_next(self) -> TopicEvent | None:
         with self._lock:
             if self._queue:
                 return self._queue.popleft()
@@ -148,7 +148,7 @@ class CatalogState:
         with self._memory:
             # In a block that reads from one revision a writer may have committed, and waits for the end of the block.
             if self._is_behind and self._reading != get_ident():
-                self._follow()
+                self._apply_committed()
             yield
 
     @contextmanager
@@ -194,14 +194,14 @@ class CatalogState:
         try:
             self._writing = get_ident()
             self._storage.begin()
-            self._follow()
+            self._apply_committed()
             yield
             self._is_behind = True
             self._storage.commit()
         except BaseException:
             self._storage.rollback()
             raise
-        self._follow()
+        self._apply_committed()
 
     def save(self, event: TopicEvent, entry: TopicEntry | None = None) -> None:
         """Write the next event, with its topic afterwards, in a transaction."""
@@ -211,7 +211,7 @@ class CatalogState:
 
     def make(self, topic: str, wanted: TopicEntry | None) -> None:
         """Change a topic to another state, None for deleted, with an event per difference, in a transaction."""
-        for change in _differences(topic, self._storage.entry(topic), wanted):
+        for change in _find_differences(topic, self._storage.entry(topic), wanted):
             self.save(change, wanted)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -224,7 +224,7 @@ class CatalogState:
         if self.is_writing:
             return
         self._refuse_in_reading()
-        self._follow()
+        self._apply_committed()
         self._announcer.announce()
 
     def _refuse_in_reading(self) -> None:
@@ -233,7 +233,7 @@ class CatalogState:
         if self._reading == get_ident():
             raise StateError("a block that reads from one revision can neither write nor take in writes of others")
 
-    def _follow(self) -> None:
+    def _apply_committed(self) -> None:
         """Apply the events that the storage has committed since. Repeating a step changes nothing."""
         with self._memory, self._storage.reading():
             current = self._storage.revision
@@ -247,7 +247,7 @@ class CatalogState:
                 # The file was restored to an earlier time, so the later events of this catalog have not happened.
                 if current < self.revision:
                     raise
-                missed, are_all = self._changes(current), False
+                missed, are_all = self._list_changes(current), False
             taken_in: list[TopicEvent] = []
             self._is_behind = True
             try:
@@ -264,7 +264,7 @@ class CatalogState:
                 # In the queue before later events, also if only some of these were taken in.
                 self._announcer.expect(taken_in)
 
-    def _changes(self, current: int) -> Sequence[TopicEvent]:
+    def _list_changes(self, current: int) -> Sequence[TopicEvent]:
         """List the differences between memory and the storage, for events that are no longer kept.
 
         Each took one event or more, so there are enough revisions. The gap before them shows that some events were
@@ -278,11 +278,11 @@ class CatalogState:
         for topics in self.namespaces.values():
             for entry in topics.entries():
                 if entry.name not in wanted:
-                    changes += _differences(entry.name, entry, None)
+                    changes += _find_differences(entry.name, entry, None)
         changes += (TopicEvent(0, "namespace-deleted", name) for name in self.namespaces.keys() - namespaces)
         changes += (TopicEvent(0, "namespace-created", name) for name in namespaces - self.namespaces.keys())
         for entry in wanted.values():
-            changes += _differences(entry.name, self.entry(entry.name), entry)
+            changes += _find_differences(entry.name, self.entry(entry.name), entry)
         return [replace(change, revision=current - len(changes) + number) for number, change in enumerate(changes, 1)]
 
     def _place(self, event: TopicEvent) -> None:

@@ -41,13 +41,13 @@ def parse(text: str) -> Selector:
         raise ArgumentError(f"the selector has {len(text):,} characters, at most {MAX_SELECTOR_LENGTH:,} are permitted")
     if not text.strip(_BLANK):
         raise ArgumentError(f"the selector is empty; {_FORM}")
-    terms = tuple(dict.fromkeys(_term(piece) for piece in _pieces(text)))
+    terms = tuple(dict.fromkeys(_parse_term(piece) for piece in _split_pieces(text)))
     if len(terms) > MAX_PAIRS:
         raise ArgumentError(f"the selector has {len(terms)} conditions, at most {MAX_PAIRS} are permitted")
     return terms
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _split_pieces(text: str) -> Iterator[str]:
     start, opened = 0, _OPENED.search(text)
     while start <= len(text):
         # This is searched once per list and not once per comma, so that a text with only commas does not take its
@@ -65,23 +65,23 @@ def _pieces(text: str) -> Iterator[str]:
         start = end + 1
 
 
-def _term(piece: str) -> Term:
+def _parse_term(piece: str) -> Term:
     opened = _OPENED.search(piece)
     if opened is not None:
         values, closed, rest = piece[opened.end() :].partition(")")
         if not closed or rest.strip(_BLANK):
             raise ArgumentError(f"{shown(piece)} is no condition: {_FORM}")
-        chosen = {_word(value, piece, LABEL_SIGNS) for value in values.split(",")}
+        chosen = {_check_word(value, piece, LABEL_SIGNS) for value in values.split(",")}
         # Sorted and each once, so that equal conditions are equal however they were written.
-        return In(_word(piece[: opened.start()], piece, LABEL_KEY_SIGNS), tuple(sorted(chosen)))
+        return In(_check_word(piece[: opened.start()], piece, LABEL_KEY_SIGNS), tuple(sorted(chosen)))
     separator = re.search("[=:]", piece)
     if separator is None:
-        return Exists(_word(piece, piece, LABEL_KEY_SIGNS))
-    key = _word(piece[: separator.start()], piece, LABEL_KEY_SIGNS)
-    return Equals(key, _word(piece[separator.end() :], piece, LABEL_SIGNS))
+        return Exists(_check_word(piece, piece, LABEL_KEY_SIGNS))
+    key = _check_word(piece[: separator.start()], piece, LABEL_KEY_SIGNS)
+    return Equals(key, _check_word(piece[separator.end() :], piece, LABEL_SIGNS))
 
 
-def _word(text: str, piece: str, signs: str) -> str:
+def _check_word(text: str, piece: str, signs: str) -> str:
     """Check a key or value that a label may have, since any other would silently select nothing."""
     word = text.strip(_BLANK)
     if not word or len(word) > MAX_LENGTH or unseen(word) or forbidden_character(word, signs) is not None:

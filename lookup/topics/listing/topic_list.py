@@ -38,7 +38,7 @@ _ABSENT = "RE2, which matches in linear time, has no lookaround, back references
 
 
 @lru_cache
-def _extra(package: str, purpose: str) -> Any:
+def _import_extra(package: str, purpose: str) -> Any:
     """Import a module of the extra `[topics]`. `purpose` begins the error message if it is not installed."""
     try:
         return import_module(package)
@@ -68,7 +68,7 @@ def topics_hash(topics: Iterable[str]) -> str:
     if any(not part.isascii() and max(part) > "\uffff" for part in parts):
         names.sort(key=lambda name: name.encode("utf-16-be", "surrogatepass"))
         parts = [",".join(names)]
-    extend, value = _extra("google_crc32c", "the hash of a topic list").extend, 0
+    extend, value = _import_extra("google_crc32c", "the hash of a topic list").extend, 0
     for number, part in enumerate(parts):
         # Java writes half a surrogate pair as a question mark.
         value = extend(value, ("," if number else "").encode() + part.encode("utf-8", "replace"))
@@ -209,7 +209,7 @@ def without_pattern_scheme(text: str) -> str:
 
 @lru_cache(maxsize=128)
 def _compile(bare: str) -> Any:
-    engine = _extra("re2", "a topics pattern")
+    engine = _import_extra("re2", "a topics pattern")
     options = engine.Options()
     # Without this RE2 would also write errors to the standard error stream.
     options.max_mem, options.log_errors = _MEMORY, False

@@ -138,7 +138,7 @@ class TopicLister:
         # No name matches an empty pattern. Only a request without a pattern lists everything.
         if request.pattern is not None:
             TopicsPattern(request.pattern)
-        names = self._looked_up(request.looked_up())
+        names = self._look_up_names(request.looked_up())
         known = self._lists.get(request)
         if known is not None and known[0] is names:
             topics = known[1]
@@ -148,8 +148,8 @@ class TopicLister:
         is_known = request.topics_hash == topics.topics_hash
         return ListAnswer(_NO_TOPICS if is_known else topics, topics.topics_hash, changed=not is_known)
 
-    def _looked_up(self, query: TopicQuery) -> Sequence[str]:
-        answered = self._compute(query)
+    def _look_up_names(self, query: TopicQuery) -> Sequence[str]:
+        answered = self._call_lister(query)
         selected = tuple(self._catalog.select(query.namespace, query.selector)) if query.selector else None
         known = self._look_ups.get(query)
         # A catalog that did not change answers with the same objects, of which no name is looked at.
@@ -163,7 +163,7 @@ class TopicLister:
         self._look_ups.put(query, ((answered, selected), names), size, room=_KEPT_NAMES)
         return names
 
-    def _compute(self, query: TopicQuery) -> tuple[str, ...]:
+    def _call_lister(self, query: TopicQuery) -> tuple[str, ...]:
         name = self._lister.name
         with lister_failing(name, f"failed on {query.namespace}"):
             listing: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
