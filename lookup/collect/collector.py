@@ -209,7 +209,7 @@ class _Recording:
         self._write()
 
     def run(self, records: Queue[observing.Record], stop: Event, *, for_s: float | None, every_s: float) -> None:
-        """Take records and write files until it is time to end."""
+        """Process records and write files until it is time to end."""
         began = time.monotonic()
         write_at = began + every_s
         while not stop.is_set() and (for_s is None or time.monotonic() < began + for_s):

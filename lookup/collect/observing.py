@@ -1,9 +1,8 @@
 """Convert the messages of a live cluster to rows of its tables. The input is records and their times.
 
 This module has no I/O and no clock. The reader of dumps, `lookup.logs.readers.system_topics`, interprets messages of
-the
-state topic and the load topics. This module adds the parts of a live cluster. These are the registry, splits that only
-the list of bundles shows, the continuation of an earlier record, and malformed messages, which are counted.
+the state topic and the load topics. This module adds the parts of a live cluster. These are the registry, splits that
+only the list of bundles shows, the continuation of an earlier record, and malformed messages, which are counted.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Source(threading.Thread):
         self._reason: str | None = None
 
     def run(self) -> None:
-        """Look until stopped, and report when looking fails and when it works again."""
+        """Call `look` until it is stopped, and report when that fails and when it works again."""
         while not self.stopped.is_set():
             try:
                 self.look()
@@ -180,7 +180,7 @@ def reason_of(error: Exception) -> str:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects of brokers to each other, but takes the token to none but the addresses that were given."""
+    """A handler of brokers' redirects to each other, which sends the token only to the given addresses."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._trusted = {_parse_origin(address) for address in addresses}
@@ -270,7 +270,7 @@ class AdminRest:
     def fetch(self, path: str, read: Callable[[bytes], Result]) -> Result:
         """Send `GET /PATH`, and read the answer. Errors are those of `get`."""
         failure: OSError | ValueError | None = None
-        # Several threads may ask.
+        # Several threads may call it.
         addresses = self._addresses
         for number, address in enumerate(addresses):
             try:
@@ -296,8 +296,7 @@ class AdminRest:
         """Carry out `METHOD /admin/v2/PATH`, which changes the cluster.
 
         Another address is tried only if the one before refuses connections. A request that a broker may have begun is
-        not sent
-        to a second one.
+        not sent to a second one.
 
         Args:
             within_s: seconds that the change may take.
@@ -351,7 +350,7 @@ class AdminRest:
 
         Errors are those of `get`.
         """
-        # Unlike the lists below `persistent/` this one never goes through `pulsarResourcesExtendedClassName`.
+        # Unlike the lists below `persistent/` this one never uses `pulsarResourcesExtendedClassName`.
         return self._get_or_none(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true", _names_of)
 
     def creation_time(self, topic: str) -> datetime | None:
@@ -457,7 +456,7 @@ class AdminSource(Source):
         self._list_at = 0.0
 
     def look(self) -> None:
-        """Ask for everything once, and wait for the next time."""
+        """Read everything once, and wait for the next time."""
         if self._lists_brokers:
             self.put(observing.BrokerRegistry(dict.fromkeys(self._rest.brokers(self._cluster)), now_us()))
         if time.monotonic() >= self._list_at:

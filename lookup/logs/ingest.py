@@ -163,7 +163,7 @@ def _find_infinite(parameters: Mapping[str, object], above: str = "") -> Iterato
 
 
 def check_mapping(reader: LogReader, files: Sequence[str], cluster: str | None) -> None:
-    """Refuse a mapping that fits no row, before anything is started to read all files."""
+    """Refuse a mapping that matches no row, before all files are read."""
     if not isinstance(reader, DelimitedReader):
         return
     if not reader.cluster and cluster is None:

@@ -242,7 +242,7 @@ def stitch_quarantine(staged: Sequence[str], target: str) -> None:
 
 
 class _Lines:
-    """Counts the lines a reader takes and keeps the beginnings of the latest."""
+    """A counter of the lines that a reader reads, which keeps the beginnings of the latest."""
 
     def __init__(self, events: Events) -> None:
         self.events = events
@@ -271,7 +271,7 @@ class _Lines:
 
 
 class _Stage:
-    """Checks the rows of one source and stages them piece by piece."""
+    """A checker of the rows of one source, which stages them piece by piece."""
 
     def __init__(self, job: SourceJob) -> None:
         self._job = job

@@ -55,7 +55,7 @@ Watch = Callable[[int, int, int], None]
 
 #: Jobs of Spark that run at the same time, and most tasks of a job, each of which is sent the items of all.
 _JOBS, _TASKS = 8, 256
-#: Bytes that a job may send to a Connect server, which takes 128 MiB with all else.
+#: Bytes that a job may send to a Connect server, which accepts 128 MiB in all.
 _MESSAGE_BYTES = 120 * 1024 * 1024
 #: Distributions whose versions decide how figures come out.
 _SAME = ("networkx", "numpy", "pyarrow")
@@ -316,7 +316,7 @@ class _Fork:
         other_end.close()
 
     def begin(self, number: int) -> None:
-        """Let it run a call."""
+        """Start a call in it."""
         self.running = number
         # A fork that was killed while it waited is found out by who reads its answer.
         with suppress(BrokenPipeError):
@@ -344,7 +344,7 @@ class _Fork:
         return number, answer
 
     def end(self) -> None:
-        """End it, whatever it does."""
+        """End it, even in the middle of a call."""
         self.pipe.close()
         self._process.kill()
         self._process.join()

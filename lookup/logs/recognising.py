@@ -30,7 +30,7 @@ from lookup.model.time import HalfDayClock
 
 __all__ = ["Recognised", "recognise"]
 
-#: Lines that are looked at. Lookups may be rare among the lines of a broker's log.
+#: Lines that are read. Lookups may be rare among the lines of a broker's log.
 _HEAD = 20_000
 #: Number of files that are read. The first may be logs of another kind, and no single one may name every broker.
 _FILES = 10
@@ -81,7 +81,7 @@ class Recognised:
     mapping: str
     #: values of the lookup properties by key, the commonest first
     labels: Mapping[str, Sequence[str]]
-    #: ids of the brokers that answered or were asked
+    #: ids of the brokers that answered or received lookups
     brokers: Sequence[str]
     #: whether it has owners of bundles
     has_ownership: bool = False
@@ -156,7 +156,7 @@ class _Trial:
 
     @property
     def records(self) -> int:
-        """How many records there were, readable or not."""
+        """The number of records, readable or not."""
         return self.reasons.total() + self.lookups + self.others.total()
 
     @property

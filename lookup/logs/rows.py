@@ -86,7 +86,7 @@ class Quarantined:
 
 
 class Checks:
-    """Finds the rows of a batch that cannot be used."""
+    """The checks of a batch, which find the rows that cannot be used."""
 
     def __init__(self, batch: LogBatch) -> None:
         self.usable = np.ones(batch.rows.num_rows, dtype=bool)

@@ -153,8 +153,7 @@ class RollingFiles:
             metadata: metadata of the file.
 
         Raises:
-            OSError: if it cannot be written.
-            pa.ArrowException: if a value does not fit its column.
+            OSError: if it cannot be written. pa.ArrowException: if a value does not fit its column.
         """
         schema = self._schemas[table]
         columns = zip(zip(*rows, strict=True) if rows else ((),) * len(schema), schema, strict=True)

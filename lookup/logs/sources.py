@@ -80,7 +80,7 @@ class LogFile:
 
     @property
     def rows(self) -> int:
-        """How many rows the file has."""
+        """The number of rows in the file."""
         return sum(self.row_groups)
 
 
@@ -155,8 +155,7 @@ def forks_are_safe() -> bool:
     """Check whether a fork of this process can continue.
 
     A fork lacks all threads but one. Threads belong to connections to a store, or to plug-ins and programs, unless they
-    are
-    daemons, for which no code waits. On macOS libraries that numpy calls have threads as well.
+    are daemons, for which no code waits. On macOS libraries that numpy calls have threads as well.
     """
     callers = {threading.current_thread(), threading.main_thread()}
     has_threads = any(not thread.daemon for thread in threading.enumerate() if thread not in callers)

@@ -84,7 +84,7 @@ _HOUR = re.compile(r"(?<![\d:])(\d\d?):\d\d(?::\d\d)?(?![\d:]*\s*[AaPp]\.?[Mm])"
 _DATE = re.compile(r"\d{4}-?\d\d-?\d\d")
 #: Share of the values of a column that determine its content, since a log has odd lines.
 _MOST = 0.95
-#: Rows from which on a column with a single value is no client and no topic.
+#: Number of rows above which a column with a single value is not a client or topic.
 _TELLING = 20
 #: A namespace with its tenant.
 _NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+\Z", re.ASCII)
@@ -132,7 +132,7 @@ class TextTable:
 
 
 def tables_of(texts: Sequence[str]) -> Iterator[TextTable]:
-    """Yield the first rows as objects of JSON, if most of them are, else as each delimiter cuts them into columns."""
+    """Yield the first rows as objects of JSON, if most of them are, or else cut by each delimiter."""
     head = texts[: _SAMPLE + 1]
     sample = [text for text in head if not text.startswith("#")]
     comment = "#" if len(sample) < len(head) else ""

@@ -38,13 +38,13 @@ _STEP_S = 120.0
 _TRACELESS_S = 5.0
 #: Seconds within which the record of another process's move arrives, if that move is why a request was refused.
 _REFUSED_S = 1.0
-#: Seconds between two looks at the guards while no step begins, and at the state topic.
+#: Seconds between two checks of the guards while no step begins, and between two reads of the state topic.
 _GUARD_S, _LOOK_S = 5.0, 0.1
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast steps are made."""
+    """The pace of the steps."""
 
     #: seconds from the end, and from the beginning, of one step to the beginning of another
     interval_s: float = 30.0
@@ -109,7 +109,7 @@ class Applied:
     earlier: int = 0
     #: why no further step was begun, None if all or as many as requested were begun
     stopped: str | None = None
-    #: it was asked to end
+    #: whether a signal ended it
     is_interrupted: bool = False
     #: nothing was changed
     is_dry: bool = False
@@ -196,7 +196,7 @@ class _Request(Thread):
 @dataclass
 class _Going:
     move: TransferStep
-    #: owner when it was asked for
+    #: owner at the time of the request
     before: Owned
     #: how often the bundle had been given up by then
     releases: int
@@ -260,7 +260,7 @@ class Mover:
                 self._begin_when_due()
 
     def _begin_when_due(self) -> None:
-        """Look at the guards if it is time, and begin the next step if it is."""
+        """Check the guards if it is time, and begin the next step if it is due."""
         now = time.monotonic()
         is_time = len(self._going) < self.pace.in_flight and now >= self._next_at
         if is_time or now >= self._guards_at:
@@ -318,7 +318,7 @@ class Mover:
             self._record_failure(going, f"{move}: {_STEP_S:g} s after the request the bundle {state}")
 
     def _resume_step(self, going: _Going, owner: Owned | None) -> None:
-        """Take up a step that an earlier process asked for, or was about to."""
+        """Continue a step that an earlier process requested, or was about to."""
         requested = going.move.requested or {}
         if owner is not None and bool(requested.get("back")) == going.move.is_back:
             self._record_arrival(going, owner)

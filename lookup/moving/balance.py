@@ -56,7 +56,7 @@ class Balance:
         self.staying: Bools = self.counted & ~self.drained
 
     def move(self, moves: Iterable[Move]) -> None:
-        """Let bundles move."""
+        """Move bundles."""
         for move in moves:
             left = self.loads[move.source] - move.weight
             # Of rounding something is left.
@@ -73,7 +73,9 @@ class Balance:
 
         It is the move's reduction of the squares of distances to an even load, in bytes per second. For a small move it
         is
-        twice its weight times the difference in load between its source and its destination, as a ratio to the mean.
+        twice its weight times the difference in load / capacity between its source and its destination, as a ratio to
+        the
+        mean.
         """
         gains = np.zeros(len(weights))
         for ends, change in ((sources, -weights), (destinations, weights)):

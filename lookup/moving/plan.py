@@ -1,10 +1,8 @@
 """The document of a plan, `plan.json`, with the moves to make now, their basis, and their expected gain.
 
 Loads are bytes per second, in and out together. An imbalance is the highest load / capacity of a broker, over total
-load
-/ total capacity, so 1.0 is even. An unknown figure is None. A checksum protects the content of a plan. It is carried
-out
-as it was made, or made again.
+load / total capacity, so 1.0 is even. An unknown figure is None. A checksum protects the content of a plan. It is
+carried out as it was made, or made again.
 """
 
 from __future__ import annotations
@@ -119,7 +117,7 @@ class Step(_Part):
 
 
 class RefusedMove(_Part):
-    """A move that the policy wanted and that may not be made."""
+    """A move that the policy proposed and that may not be made."""
 
     bundle: Text
     source: Text = Field(validation_alias="from", serialization_alias="from")
@@ -133,7 +131,7 @@ class PlannedBroker(_Part):
 
     #: host:webPort, as `destinationBroker` takes it
     id: Text
-    #: asked for metrics, so that a file or another protocol has no place here
+    #: used for reading metrics, so a file or another protocol is not allowed
     web_url: Annotated[Text, held_to(lambda url: endpoint_problem("admin", url))] | None
     #: load before and after the plan, including load outside bundles, None if it has not reported
     load: Number | None

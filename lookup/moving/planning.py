@@ -1,10 +1,10 @@
 """Build a plan from a cluster's state, a policy and limits.
 
 It drains brokers, lets the shedder move bundles, and sorts the moves. The engine judges every move as in a cycle of a
-replay. Limits appear to the shedder as refusals, and bundles that it
-may not move are hidden from it. Limits that are given for a plan replace the shedder's own limits for one cycle. Hit
-counts do not stop it. It is called again with the same state until it acts, ends for another reason or returns the same
-again, as if the cluster had been unchanged for so many cycles. Means over a history are those of one report.
+replay. Limits appear to the shedder as refusals, and bundles that it may not move are hidden from it. Limits that are
+given for a plan replace the shedder's own limits for one cycle. Hit counts do not stop it. It is called again with the
+same state until it acts, ends for another reason or returns the same again, as if the cluster had been unchanged for so
+many cycles. Means over a history are those of one report.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Floats = NDArray[np.float64]
 DRAIN, MAX_MOVES, MAX_WEIGHT = "drain", "max-moves", "max-weight"
 #: Reasons of moves that no shedder proposes, for owners that must not keep the bundle.
 _MUST_LEAVE = frozenset({DRAIN, str(Reason.ISOLATION)})
-#: How often a shedder is asked that counts hits.
+#: Maximum number of calls of a shedder that counts hits.
 _CYCLES = 100
 #: Unit and better direction of each figure.
 _FIGURES: Mapping[str, tuple[str, Literal["up", "down"]]] = {
@@ -377,7 +377,7 @@ class _Planner:
         self._refused[unload.bundle] = unload.destination, reason
 
     def leave_out(self) -> None:
-        """Take back the shedder's moves that bring next to nothing, for which clients would reconnect as for others."""
+        """Remove the shedder's moves with almost no gain, for which clients would reconnect as for others."""
         optional = sorted((move for move in self.moves if move.reason not in _MUST_LEAVE), key=lambda move: move.weight)
         together = np.cumsum([move.weight for move in optional])
         for move, weight in zip(optional, together, strict=True):
@@ -389,7 +389,7 @@ class _Planner:
     # The plan.
 
     def plan(self, outcome: CycleOutcome) -> MovePlan:
-        """Put the document together."""
+        """Build the document."""
         state, view = self._state, self._state.view
         moved = {move.bundle: move.destination for move in self.moves}
         before, after = self._start.figures() | state.figures({}), self.balance.figures() | state.figures(moved)

@@ -189,7 +189,7 @@ def read_now(
 
     Args:
         wait_s: seconds after which it continues with the data read so far.
-        namespaces: as for `recorded`. By default isolation policies and groups are read from the admin REST.
+        namespaces: as for `read_record`. By default isolation policies and groups are read from the admin REST.
 
     Raises:
         InputError: in one sentence with the reason, if the cluster's name, the brokers or the owners are not known.
@@ -339,8 +339,7 @@ def _isolation_of(policies: Mapping[str, Any], namespaces: Sequence[str]) -> dic
     """Convert Pulsar's isolation policies to policies by namespace.
 
     Patterns of namespaces count as namespaces as well, so a policy applies to its namespaces whether these have bundles
-    now
-    or not.
+    now or not.
     """
     found: dict[str, tuple[IsolationPolicy, ...]] = {}
     for policy in policies.values():

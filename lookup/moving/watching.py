@@ -22,7 +22,7 @@ _COLUMNS = {table: [column.name for column in TABLES[table]] for table in ("owne
 
 
 class OwnerWatch:
-    """Follows the owners of all bundles by records of the state topic and of load reports."""
+    """A tracker of the owners of all bundles by records of the state topic and of load reports."""
 
     def __init__(self, cluster: str, records: Queue[Record]) -> None:
         self._observer = Observer(cluster)
@@ -76,7 +76,7 @@ class OwnerWatch:
 
     @property
     def trouble(self) -> str | None:
-        """Why the state topic cannot be read, None while it can."""
+        """The reason why the state topic cannot be read, None while it can."""
         return self._observer.troubles.get("state")
 
     def settle(self, within_s: float) -> None:

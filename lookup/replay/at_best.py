@@ -138,7 +138,7 @@ class BestWalk:
         self._sizes: list[int] = []
 
     def take(self, tick: Tick, *, is_scored: bool) -> None:
-        """Take in the next tick, before its change of the registry is applied."""
+        """Process the next tick, before its change of the registry is applied."""
         if tick.events.splits or tick.events.registry is not None or sum(self._sizes) >= self._many_rows:
             self.settle(tick.rows)
         for parent, children in tick.events.splits:

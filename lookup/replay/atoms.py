@@ -81,7 +81,7 @@ class Atoms:
 
     @cached_property
     def count(self) -> int:
-        """How many atoms there are."""
+        """The number of atoms."""
         return sum(len(boundaries) - 1 for boundaries in self.boundaries)
 
     @cached_property

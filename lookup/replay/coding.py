@@ -160,14 +160,14 @@ def _code_text(words: _Words, text: str | None) -> int:
 class TopicCodes:
     """Atom codes of topics, which the task numbers itself, by namespace in order of first occurrence."""
 
-    #: code of a text that is no topic, and of a topic of the load manager's own
+    #: codes of an invalid topic, and of the load manager's own topics
     BAD = -1
     INTERNAL = -2
 
     def __init__(self, rule: AtomRule) -> None:
         #: first code of each namespace
         self.bases: dict[str, int] = {}
-        #: why a text is no topic
+        #: reasons why texts are not valid topics
         self.reasons: dict[str | None, str] = {None: "the topic is missing"}
         self._rule = rule
         self._boundaries: dict[str, tuple[int, ...]] = {}
@@ -255,7 +255,7 @@ def _check_namespace(text: str) -> str:
 
 
 class Coder:
-    """Codes the rows of one cluster that one task reads. Its number is part of the names of its files."""
+    """A coder of the rows of one cluster that one task reads. Its number is part of the names of its files."""
 
     def __init__(self, plan: CodingPlan, cluster: str, work: WorkDir, task: int) -> None:
         self.share = Share(
@@ -357,8 +357,7 @@ class Coder:
         """Code each row's properties, completed by the rules for clients, and find each row's rule.
 
         Unusable properties have code -1. Rows without a matching rule have the number of rules as their rule. The rules
-        are
-        None if no rule can apply.
+        are None if no rule can apply.
         """
         words, rules = self._properties, self._plan.client_rules
         logged = self._code_column(batch, "properties", lambda text: _code_canonical(text, words))
@@ -436,7 +435,7 @@ def _code_canonical(text: str | None, words: _Words) -> int:
         canonical = properties_text(properties)
         canonical.encode()
     except (ValueError, RecursionError):
-        # No JSON, JSON that is nested without end, or half of a surrogate pair, which is no text.
+        # The text is not JSON, or it is nested without end, or it has half of a surrogate pair.
         return -1
     if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
         return -1

@@ -55,14 +55,14 @@ class RowCounts:
 
     @cached_property
     def by_client(self) -> tuple[Ints, Ints, Floats, Floats]:
-        """Atom, client class, lookups and weight, whatever broker was logged."""
+        """Atom, client class, lookups and weight, summed over logged brokers."""
         keys = column_keys(self.atom).by(self.client, size=self.n_clients)
         (atom, client), (lookups, weight) = keys.sum_values(self.lookups, self.weight)
         return atom, client, lookups, weight
 
     @cached_property
     def by_logged(self) -> tuple[Ints, Ints, Floats]:
-        """Atom, logged broker and lookups, whatever the client class."""
+        """Atom, logged broker and lookups, summed over client classes."""
         keys = column_keys(self.atom).by(self.logged, size=int(self.logged.max()) + 3, low=-2)
         (atom, logged), (lookups,) = keys.sum_values(self.lookups)
         return atom, logged, lookups
@@ -133,7 +133,7 @@ class AtomRows:
 
 
 def rows_by_atom(rows: SliceRows, span: slice, n_atoms: int) -> AtomRows:
-    """Put the rows of a span, at least one, in order of their atoms, once for all policies."""
+    """Sort the rows of a span, at least one, by their atoms, once for all policies."""
 
     def order_rows() -> AtomRows:
         codes = rows.column("atom", span)
@@ -411,8 +411,7 @@ class Counted:
         """Yield name, batches and reduced batches of the whole demand, then of every part that `by` names.
 
         A reduced batch has the cells of the last batch without one share of the senders. It is None if that share makes
-        no
-        difference.
+        no difference.
         """
         yield (), self.batches, self._remove_shares(_DemandPart(), self.batches[-1])
         for dimension in self.run.by:

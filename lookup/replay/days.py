@@ -80,7 +80,7 @@ class CodedPart:
 
 
 class PartWriter:
-    """Writes the rows that one task has of one table and cluster. Its number is part of the names of its files."""
+    """A writer of one task's rows of one table and cluster. Its number is part of the names of its files."""
 
     def __init__(self, work: WorkDir, table: TableName, cluster: str, task: int, *, tick_us: int) -> None:
         self.parts: list[WrittenPart] = []
@@ -165,7 +165,7 @@ class SliceRows:
 
     @property
     def ts(self) -> NDArray[np.int64]:
-        """When each lookup came, µs."""
+        """The time of each lookup, µs."""
         return self._columns["ts"]
 
     def __len__(self) -> int:
@@ -178,7 +178,7 @@ class SliceRows:
             return values[rows]
         start, stop, _ = rows.indices(len(self))
         constant = self._constants[name]
-        # Micro-units of weight are whole numbers below 2**53, exact as float64, which sums want.
+        # Micro-units of weight are whole numbers below 2**53, exact as float64, which sums need.
         return np.full(stop - start, constant, dtype=np.float64 if name == "weight" else type(constant))
 
     def value(self, name: str, row: int) -> int:
@@ -274,12 +274,12 @@ class _ReadPart:
 
 
 def day_rows(work: WorkDir, parts: Sequence[CodedPart]) -> SliceRows:
-    """Put the parts of one cluster and day together."""
+    """Merge the parts of one cluster and day."""
     return rows_of(work, [PartSlice.whole(part) for part in parts])
 
 
 def rows_of(work: WorkDir, pieces: Sequence[PartSlice]) -> SliceRows:
-    """Put pieces of one cluster together, at least one, in order of their parts."""
+    """Merge pieces of one cluster, at least one, in order of their parts."""
     read = [_ReadPart(work, piece) for piece in pieces]
     # Parts are in the order of their files, which breaks ties, so parts that do not overlap need no sort.
     is_ordered = all(before.last <= after.first for before, after in pairwise(pieces))

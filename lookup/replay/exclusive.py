@@ -34,7 +34,7 @@ __all__ = ["ExclusiveReplay"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _GridInstant:
-    """A grid instant whose load was not asked for yet."""
+    """A grid instant whose load has not been computed yet."""
 
     now_us: int
     #: owner of each atom then
@@ -70,9 +70,9 @@ class ExclusiveReplay(ClusterWalk):
         self.cycles: list[Cycle] = []
         self._loads = AtomLoads(cluster, run, with_origins=policy.asks_origins)
         self._brokers = BrokerLoads(cluster, self._loads, self._bundles)
-        #: a decision may ask for load
+        #: whether a decision may read load
         self._sees_load = "view.load" in policy.reads
-        #: every grid instant's load is wanted, whether a decision asks or not
+        #: whether the load of every grid instant is computed, even if no decision reads it
         self._settles_at_once = self._has_usage or self._board is not None or policy.shedder is not None
         self._instant: _GridInstant | None = None
         #: rows since the last grid instant
@@ -93,7 +93,7 @@ class ExclusiveReplay(ClusterWalk):
 
     def take(self, ticks: Sequence[Tick]) -> None:
         """Replay the ticks of one slice."""
-        # The load of the last grid instant before may still be asked for.
+        # The load of the last grid instant before may still be read.
         self._brokers.begin_slice(ticks[0].reports, ticks[0].start_us - self._run.tick_us)
         for tick in ticks:
             self._tick_number = tick.number

@@ -28,7 +28,7 @@ class RowKeys:
 
     Example:
         >>> keys = column_keys(np.array([1, 0, 1])).by(np.array([-1, 4, -1]), size=6, low=-1)
-        >>> columns, (sums,) = keys.summed(np.array([1.0, 2.0, 4.0]))
+        >>> columns, (sums,) = keys.sum_values(np.array([1.0, 2.0, 4.0]))
         >>> [column.tolist() for column in columns], sums.tolist()
         ([[0, 1], [4, -1]], [2.0, 5.0])
     """

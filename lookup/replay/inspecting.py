@@ -61,7 +61,7 @@ class SessionAdvice:
 
 @dataclass(frozen=True)
 class ClusterInspection:
-    """The facts about one cluster of a log. All counts are of lookups that ask for a broker."""
+    """The facts about one cluster of a log. All counts are of lookups that need an answer."""
 
     cluster: str
     lookups: int
@@ -129,7 +129,7 @@ class _CountedDemand:
 
     @property
     def lookups(self) -> int:
-        """How many lookups there are."""
+        """The number of lookups."""
         return int(self.by_atom.sum())
 
 

@@ -105,7 +105,7 @@ class AtomLoads:
             self._open.spans.append((rows, low, high))
 
     def end_slice(self, rows: SliceRows) -> None:
-        """Let go of a slice but for its rows of the last `session_s`."""
+        """Release a slice except its rows of the last `session_s`."""
         copy_tail(rows, [cell.spans for cell in (*self._cells, self._open)])
 
     def close_cell(self, now_us: int) -> None:
@@ -120,8 +120,7 @@ class AtomLoads:
         """The weight of each atom at the last grid instant, micro-units, shape (n_atoms,).
 
         None before the first complete cell. It is summed at the first read, since most ticks of most policies do not
-        decide
-        anything.
+        decide anything.
         """
         if self._window is None and self._instant_us is not None:
             if self._reported is not None:
@@ -170,7 +169,7 @@ class _Latest(ABC):
     """The last reports at or before an instant, from rows in order of time. Instants must not go back."""
 
     def __init__(self) -> None:
-        #: rows of each day, and from which row on they were not taken in yet
+        #: rows of each day, and the first row that was not applied yet
         self._days: list[tuple[SliceRows, int]] = []
 
     def begin_slice(self, rows: SliceRows, reached_us: int) -> None:
@@ -181,7 +180,7 @@ class _Latest(ABC):
         self._days = [*left, (rows, 0)]
 
     def take(self, now_us: int) -> None:
-        """Take in the rows up to an instant."""
+        """Apply the rows up to an instant."""
         for place, (rows, low) in enumerate(self._days):
             high = int(np.searchsorted(rows.ts, now_us, side="right"))
             if high > low:
@@ -309,9 +308,9 @@ class _ReportedBundles(_Latest):
 
 
 def set_spans(current: Ints, first: Ints, stop: Ints, values: Ints) -> None:
-    """Give values to spans of atoms, one after the other, in place.
+    """Set values of spans of atoms, one after the other, in place.
 
-    The first atom carries the value and the others of the span 0: an atom has no report of its own.
+    The first atom has the value and the others of the span 0, since an atom does not have a report of its own.
     """
     if (stop - first != 1).any():
         order = np.lexsort((stop, first))
@@ -439,7 +438,7 @@ class _BundleLoads:
 
 
 class _BundleRates(Mapping[str, float]):
-    """Substitutes for the long-term rate of each bundle, computed when first asked for."""
+    """Substitutes for the long-term rate of each bundle, computed at the first read."""
 
     def __init__(self, rates: Callable[[], Iterator[tuple[str, float]]]) -> None:
         self._compute = rates
@@ -464,8 +463,7 @@ def _with_bundle_rates(figures: Load, bundles: _BundleLoads) -> Load:
     """Add rates of messages of bundles to load figures with rates of brokers, or remove both rates.
 
     A broker's rate of messages counts for shedding only if the rates of bundles are known as well. Otherwise bundles
-    that
-    seem idle would be moved without effect.
+    that seem idle would be moved without effect.
     """
     if not bundles.has_rates:
         return replace(figures, rates=None, long_term_rates=figures.rates, long_term_bundle_rates={})

@@ -92,12 +92,11 @@ class InputFacts:
     """Counts and notes on the input of a replay, for people and for `inputs` of `summary.json`.
 
     None or an empty value means unknown, since a run of an earlier version has not recorded everything. Fields are in
-    the
-    order of the file.
+    the order of the file.
     """
 
     rows: int | None = None
-    #: lookups that ask for a broker, which the replay answers
+    #: lookups that need a broker, which the replay answers
     lookups: int | None = None
     redirects: int | None = None
     #: lookups of the load manager's own topics
@@ -149,7 +148,7 @@ class ReplayOutcome:
     #: policies whose shedder cannot act since it needs rates that the run does not know, with a sentence about it.
     #: Verdicts against such an incumbent have no meaning
     cannot_act: Mapping[str, str] = field(default_factory=dict)
-    #: policies whose runs differ each time, whatever the seed, so their replicates are not paired with others'
+    #: policies whose runs differ each time even with the same seed, so their replicates are not paired with others'
     unpaired: frozenset[str] = frozenset()
     #: the best that owners can make of figures of locality, by policy, metric and key
     at_best: Mapping[tuple[str, str, str | None], float] = field(default_factory=dict)

@@ -99,7 +99,8 @@ class ClusterPlan:
     timeline: Timeline
     #: parts of each day that has rows, by day since the epoch, in order of the log's files
     days: Mapping[int, Sequence[CodedPart]]
-    #: weight per second at usage 1.0 of every broker if no broker of the cluster has a capacity, None: their own
+    #: weight per second at usage 1.0 of every broker if no broker of the cluster has a capacity, None if brokers have
+    #: their own
     assumed_capacity: float | None
     #: when any broker is registered, also before and after the log
     registered: tuple[Span, ...] = ()
@@ -137,8 +138,7 @@ class ClusterPlan:
         """The units that intervals vary, and the unit of each atom, shape (n_atoms,).
 
         The units are the bundles at the beginning. If policies differ in these, a unit lies between neighbouring hashes
-        at
-        which a bundle of every policy begins, so no bundle lies in two units.
+        at which a bundle of every policy begins, so no bundle lies in two units.
         """
         atoms = self.words.atoms
         maps = [self.first_bundles(count) for count in (None, *atoms.rule.counts)]
@@ -152,7 +152,7 @@ class ClusterPlan:
 
     @cached_property
     def senders(self) -> Senders:
-        """Who sends to the units."""
+        """The senders to the units."""
         return senders_of(self.units[0])
 
     @cached_property

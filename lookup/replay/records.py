@@ -63,7 +63,7 @@ class OwnerInterval:
 
 
 class OwnerIntervals:
-    """Collects the intervals of one replay."""
+    """A collector of the intervals of one replay."""
 
     def __init__(self) -> None:
         #: in the order in which they began

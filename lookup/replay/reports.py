@@ -226,7 +226,7 @@ class _ShareWriter:
         self._codes: dict[str, dict[str | None, int]] = {column: {} for column in _NAMES[share.table]}
 
     def add(self, rows: _Rows) -> None:
-        """Take rows, in order of their file."""
+        """Add rows, in order of their file."""
         columns = dict(rows.columns)
         for column, (texts, codes) in rows.names.items():
             known = self._codes[column]
@@ -405,7 +405,7 @@ def mean_load(settings: EvaluationFile) -> float | None:
         clusters |= {file.cluster} if file.cluster is not None else set()
     first, last = table_span(files) or (0, 0)
     seconds = (last - first) / MICRO
-    # Those of a BROKERS table are all of them, whatever clusters the log has.
+    # A BROKERS table has all brokers, for any clusters of the log.
     if settings.inputs.brokers is not None:
         rows = registrations(settings.inputs.brokers).rows
         brokers = len({(cluster, entry.broker) for cluster, entries in rows.items() for entry in entries})

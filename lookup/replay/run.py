@@ -344,8 +344,7 @@ def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tu
     """Choose the seeds of a run. They are given, or drawn from the log and the number of the draw.
 
     Equal logs have equal seeds, no matter how they are cut into files. Another day has other seeds, so a replay of it
-    is
-    independent evidence.
+    is independent evidence.
     """
     if isinstance(section.seeds, tuple):
         return section.seeds

@@ -189,7 +189,7 @@ class ClusterWords:
 
 
 def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> ClusterWords:
-    """Put the tasks' shares of one cluster together."""
+    """Merge the tasks' shares of one cluster."""
     namespaces: set[str] = set()
     for share in shares:
         # Only namespaces of demand count, since topics of rows that are left out have codes as well.

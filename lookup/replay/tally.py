@@ -35,7 +35,7 @@ _NO_ATOMS: Ints = np.empty(0, dtype=np.int64)
 
 
 class CellTally(ABC):
-    """Holds the rows of one balance cell and registry epoch, and has them counted at once."""
+    """A holder of the rows of one balance cell and registry epoch, which counts them at once."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, cells: CellLedger) -> None:
         self.groups = GroupSums(run)
@@ -113,7 +113,7 @@ class OwnerTally(CellTally):
         self._changes: list[tuple[int, int, int, int]] = []
 
     def set_owner(self, atoms: slice, broker: int, row: int) -> None:
-        """Note the owner of the atoms of one bundle from a row of the slice on, -1 for no broker."""
+        """Record the owner of the atoms of one bundle from a row of the slice on, -1 for no broker."""
         self.owners[atoms] = broker
         self._kept = None
         self._changes.append((row, atoms.start, atoms.stop, broker))

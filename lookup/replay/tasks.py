@@ -106,15 +106,13 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
     """Divide all policies and seeds in every cluster, and each cluster's facts, into tasks, the longest first.
 
     Clusters fill one core after another, all up to the earliest time at which the number of cores is enough. Runs that
-    do
-    not fit on a core are left to the next.
+    do not fit on a core are left to the next.
 
     Args:
         sizes: size of each cluster, in any unit to which time is proportional.
 
     Source: McNaughton's wrap-around rule, here with a cost of preparing and runs that cannot be cut. The runs that fit
-    a
-    core are chosen the longest first (Coffman, Garey, Johnson: MULTIFIT).
+    a core are chosen the longest first (Coffman, Garey, Johnson: MULTIFIT).
     """
     # Runs are ordered by seed, so that a policy that takes longer than estimated is spread over tasks.
     runs = [_FACTS, *((policy, seed) for seed in seeds for policy in range(len(costs.policies)))]

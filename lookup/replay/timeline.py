@@ -141,7 +141,7 @@ class Timeline:
 
     @property
     def most_registered(self) -> int:
-        """How many brokers are registered at most at a time."""
+        """The largest number of brokers that are registered at a time."""
         return max((int(registered.sum()) for _, registered in self.epochs), default=0)
 
     @property
@@ -169,7 +169,7 @@ class Timeline:
 
     @property
     def n_ticks(self) -> int:
-        """How many ticks there are."""
+        """The number of ticks."""
         return len(self.is_grid)
 
 

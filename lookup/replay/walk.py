@@ -71,8 +71,7 @@ class RegistryEpochs:
     """The rosters of a run's registry epochs, and the mask of the current one.
 
     An epoch is a stretch between changes of the registry. A change is that a broker comes, leaves, or changes its
-    lookup
-    data.
+    lookup data.
     """
 
     def __init__(self, roster: Roster) -> None:
@@ -204,5 +203,5 @@ class RequestMaker:
             tenant, properties = namespace.partition("/")[0], words.properties[codes[0]]
             return LookupRequest(tenant=tenant, namespace=namespace, bundle=bundle, properties=properties, **extras)
 
-        # The policies and replicates that share a slice meet the same requests.
+        # The policies and replicates that share a slice have the same requests.
         return rows.once(("request", bundle, *codes), make)

@@ -48,7 +48,7 @@ class TopicLoads:
         self._base = (shares / shares.sum())[ranks] * spec.load * MIB
 
     def change(self, event: ScenarioEvent) -> None:
-        """Let an event change the load, if it is about this namespace."""
+        """Apply an event to the load, if it is about this namespace."""
         if event.factor is not None and event.namespace in (None, self.spec.name):
             # Factors apply to the load at the start, as the page on scenarios documents, so a second one replaces the
             # first.

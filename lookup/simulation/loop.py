@@ -103,7 +103,8 @@ class ClosedLoop:
         self._away = {name for name, group in groups if not group.present}
         self.manager = LoadManager(policy, "scenario", self._roster, seed=scenario.seed)
         self._busy = np.array([group.busy for _, group in groups])
-        # Only the modular manager forgets, and only its shedders go by the short mean of a bundle.
+        # Only the modular manager drops bundles that no report names, and only its shedders use the short mean of a
+        # bundle.
         self._is_modular = policy.destination_first
         self._means = BundleMeans(forgets=self._is_modular)
         #: of the policy's shedder, one a minute

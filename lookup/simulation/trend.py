@@ -58,7 +58,7 @@ class MinuteSample:
 
     @property
     def moves(self) -> int:
-        """How many bundles got another owner than before."""
+        """The number of bundles that got another owner than before."""
         return len(self.moved)
 
     @property

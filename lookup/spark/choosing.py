@@ -25,7 +25,7 @@ _LOCAL = re.compile(r"local(?:\[(\*|0*[1-9]\d*)(?:,\d+)?\])?\Z")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much a run reads."""
+    """The size of a run's input."""
 
     #: in words
     text: str

@@ -103,7 +103,7 @@ def is_foreign(workers: Workers) -> TypeGuard[SparkSession]:
     """Check whether tasks run in another Python than this one, on a cluster, or in a local session that names one."""
     if isinstance(workers, InProcess):
         return False
-    # A session that somebody else has started may take the path's `python3`.
+    # A session that another program has started may use the path's `python3`.
     return is_elsewhere(workers) or shutil.which(os.environ.get("PYSPARK_PYTHON", "python3")) != sys.executable
 
 

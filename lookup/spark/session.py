@@ -64,8 +64,8 @@ _LOCAL = {
     "spark.driver.bindAddress": _LOOPBACK,
     # Nor to other users of this machine: Spark makes a secret for its own processes.
     "spark.authenticate": "true",
-    # Python does the work, the JVM hands it out: Java's second compiler takes as much of the processors while Spark
-    # starts as all else together (8.0 s of their time with it, 4.5 s without).
+    # Python does the work, and the JVM distributes it. Java's second compiler takes as much processor time while Spark
+    # starts as everything else together (8.0 s with it, 4.5 s without).
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     # Executor and driver are one JVM on this machine. The default of 1 GiB spills when a big log is sorted.
     "spark.driver.memory": "2g",

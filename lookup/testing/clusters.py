@@ -99,8 +99,7 @@ class OwnedBundles:
 def broker(broker_id: str, *, capacity: float | None = None, **labels: str) -> Broker:
     """Build a broker that publishes labels as lookup properties.
 
-    `broker("b1:8080", rack="a")` has `lookup.rack`.
-    Labels called region, zone and rack are its location too.
+    `broker("b1:8080", rack="a")` has `lookup.rack`. Labels called region, zone and rack are its location too.
     """
     properties = {f"lookup.{key}": value for key, value in labels.items()}
     location = Location(labels.get("region"), labels.get("zone"), labels.get("rack"))

@@ -5,8 +5,7 @@
         check(policy)
 
 A check receives a policy and raises `AssertionError`, or the engine's own error, with a sentence that names the part
-and
-mostly the world it failed in. Checks run in the worlds of `worlds.py`, or in given ones. Only this module of the
+and mostly the world it failed in. Checks run in the worlds of `worlds.py`, or in given ones. Only this module of the
 framework needs pytest.
 """
 
@@ -150,7 +149,7 @@ def check_admitted_at_the_door(policy: Policy, worlds: Sequence[World] = WORLDS)
 
 
 def check_empty_cluster_is_declined(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that no part is asked and no broker chosen if no broker is registered."""
+    """Check that no part is called and no broker chosen if no broker is registered."""
     for world in worlds:
         away = np.zeros(len(world.view.brokers), dtype=np.bool_)
         manager = manager_in(policy, World(world.name, replace(world.view, registered=away), world.request))
@@ -248,8 +247,7 @@ def check_salt_is_mixed_in(policy: Policy, worlds: Sequence[World] = WORLDS) -> 
     """Check that no filter, scorer or selector separates equal brokers by their names, alike under every salt.
 
     `order_sensitive = True` exempts a part from this as well. A part that uses the places of brokers in a list does not
-    hash
-    anything, and other names would only exchange equal brokers.
+    hash anything, and other names would only exchange equal brokers.
     """
     labelled = [labelled_for(policy, world) for world in worlds]
     requests = probe_requests(

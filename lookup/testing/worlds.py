@@ -87,7 +87,7 @@ def _build_busy_view(**changes: Unpack[Figures]) -> ClusterView:
     return three_racks(2, **figures)
 
 
-#: Every world the kit asks in unless it is given others.
+#: The default worlds of the kit.
 WORLDS: tuple[World, ...] = (
     World("a client of a rack", _build_busy_view(), request(properties={"rack": "b"}, client="10.0.0.1")),
     World("a rack nobody is in", _build_busy_view(), request(properties={"rack": "q", "zone": "z1"})),
@@ -132,7 +132,7 @@ def labelled_for(policy: Policy, world: World) -> World:
 
 
 def changed_elsewhere(reads: frozenset[str], world: World) -> Iterator[tuple[str, World]]:
-    """Yield, for each thing that is not among `reads`, its name and the world with that thing changed."""
+    """Yield the name of each field that is not among `reads`, and the world with that field changed."""
     lookup = world.request
     declared = {key: value for key, value in lookup.properties.items() if f"properties.{key}" in reads}
     others: dict[str, Any] = {

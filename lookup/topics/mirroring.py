@@ -1,4 +1,4 @@
-"""Give a namespace of a catalog the topics that a cluster has."""
+"""Copy the topics of a cluster into a namespace of a catalog."""
 
 from __future__ import annotations
 

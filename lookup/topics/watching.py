@@ -234,7 +234,7 @@ class WatchedList:
         self.topics: frozenset[str] = frozenset()
         #: the server's answer is accepted, since its engine may interpret a pattern in another way
         self._trusted = replace(query, pattern=None)
-        # Compiled for its errors alone, before anything is asked.
+        # It is compiled only for its errors, before any request.
         query.matcher()
 
     def take(self, message: Message) -> tuple[frozenset[str], frozenset[str]]:

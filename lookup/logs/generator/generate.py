@@ -214,7 +214,7 @@ class ClusterLog:
 
     @property
     def reconnects(self) -> int:
-        """How many lookups so far came from clients that had lost their broker."""
+        """The number of lookups so far from clients that had lost their broker."""
         return self._traffic.reconnects
 
     def rows(self, table: str) -> Iterator[dict[str, object]]:
@@ -248,9 +248,8 @@ class ClusterLog:
         """Place a bundle on each broker but two before the log begins. These bundles have the least traffic.
 
         Brokers without load tie, and a random draw decides between them. If all were without load, a replay, which has
-        other
-        draws, would place all bundles alike but under other brokers' names. If none were, all its replicates would be
-        alike.
+        other draws, would place all bundles alike but under other brokers' names. If none were, all its replicates
+        would be alike.
         """
         owners = self._owners
         usual = self._bundle_traffic.usual(owners.bundle, len(owners.names))

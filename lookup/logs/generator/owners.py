@@ -69,7 +69,7 @@ class SyntheticOwners:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How many bundles each broker owns, heartbeat bundles left out, shape (n_brokers,)."""
+        """The number of bundles that each broker owns, without heartbeat bundles, shape (n_brokers,)."""
         return self._manager.ownership.bundles()
 
     def take(self, ts: int, events: Sequence[Event], weight: NDArray[np.float64] | None) -> NDArray[np.bool_]:

@@ -191,7 +191,7 @@ def _make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], di
     namespace = np.concatenate([namespace_of[base], np.full(len(brokers), -1)]).astype(np.int32)
     heartbeats = [f"persistent://pulsar/{broker.id}/healthcheck" for broker in brokers]
     names = [*names[: settings.topics], *heartbeats]
-    # The rack of a topic's team is mostly its namespace's, else any.
+    # The rack of a topic's team is mostly its namespace's, and otherwise any.
     racks = _compute_shares(settings.racks)
     home_of_namespace = dice.choice(settings.racks, p=racks, size=settings.namespaces)
     anywhere = dice.choice(settings.racks, p=racks, size=len(namespace))

@@ -1,8 +1,7 @@
 """Read logs of Pulsar brokers for binary lookups at DEBUG, failures, and changes of bundle ownership.
 
-Logs are text or JSON.
-A request and its answer are two lines, which are joined into one row. The text behind `Lookup result` and
-`Received Lookup from` differs between releases and is read leniently. Lines about ownership are read in
+Logs are text or JSON. A request and its answer are two lines, which are joined into one row. The text behind `Lookup
+result` and `Received Lookup from` differs between releases and is read leniently. Lines about ownership are read in
 `broker_ownership.py`. Source: `docs/pulsar/logs.md`.
 """
 
@@ -59,7 +58,7 @@ _MOST_FAR = 0.05
 
 @dataclass(frozen=True)
 class PulsarBrokerReader(LogOrigin):
-    """Reads LOOKUPS and OWNERSHIP from the log of a broker, versions up to 5.0, text or JSON."""
+    """A reader of LOOKUPS and OWNERSHIP in the log of a broker, versions up to 5.0, text or JSON."""
 
     name: ClassVar[str] = "pulsar-broker"
     expects: ClassVar[str] = (
@@ -127,8 +126,7 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     """Yield entries in their order as long as time mostly goes forward, and from there on in the order of time.
 
     Exports of log stores begin with the newest line. Entries in reverse order are reversed, so that entries of one
-    instant
-    are in order as well. Entries in no order are sorted.
+    instant are in order as well. Entries in no order are sorted.
     """
     source = iter(entries)
     # Parts are ordered separately, since a log may begin in order, and continue with an export that begins with the
@@ -160,7 +158,7 @@ def _count_steps(entries: Sequence[LogEntry]) -> tuple[int, int, int]:
 
 
 class _LookupLog(BrokerLog):
-    """Makes the rows of LOOKUPS from one log."""
+    """A builder of the rows of LOOKUPS from one log."""
 
     def lookup(self, line: int, event: LogEvent, topic: str | None, **values: Any) -> Row:
         """Build a LOOKUPS row. Raise ValueError if the topic is not valid."""

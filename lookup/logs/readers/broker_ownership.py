@@ -90,7 +90,7 @@ class BrokerLog:
 
 
 class OwnershipLog(BrokerLog):
-    """Makes the rows of OWNERSHIP from one log."""
+    """A builder of the rows of OWNERSHIP from one log."""
 
     def __init__(self, origin: LogOrigin, source: str, rows: Pairing) -> None:
         super().__init__(origin, source, rows)
@@ -100,7 +100,7 @@ class OwnershipLog(BrokerLog):
         self.unloads: dict[str, _Unload] = {}
 
     def ownership(self, line: int, ts: int, values: Mapping[str, Any], claim: str | None = None) -> None:
-        """Put an OWNERSHIP row."""
+        """Add a row of OWNERSHIP."""
         present = {name: value for name, value in values.items() if value is not None}
         self.rows.put(Row("ownership", line, {"ts": ts, **present, **self.fixed}), claim)
 
@@ -127,8 +127,7 @@ class OwnershipLog(BrokerLog):
         5.0 has all four in attributes, and prints it for other topics too.
 
         If brokers choose an owner at the same time, every broker prints the choice that came too late. Only the log of
-        the
-        broker that made it has a row to withdraw.
+        the broker that made it has a row to withdraw.
         """
         value, prev = (match[name] or event.attributes.get(name, "") for name in ("value", "prev"))
         if not value.startswith("ServiceUnitStateData[") or not prev.startswith("ServiceUnitStateData["):
@@ -148,8 +147,8 @@ class OwnershipLog(BrokerLog):
     def read_handled(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `B handled Transfer:S event for serviceUnit:b, cur:RECORD, ...`.
 
-        A release begins or a transfer ends.
-        Both brokers print the end of a transfer, and it is read from the log of the new owner.
+        A release begins or a transfer ends. Both brokers print the end of a transfer, and it is read from the log of
+        the new owner.
         """
         tag = match["tag"] or event.attributes.get("event")
         # Others are first assignments and splits, which have lines of their own, and are printed in debug mode only.
@@ -173,10 +172,8 @@ class OwnershipLog(BrokerLog):
         """Read that a broker overrides the ownership of an inactive one.
 
         The line is `Overriding inactiveBroker:B, ownership serviceUnit:b from orphanData:RECORD to
-        overrideData:RECORD`.
-        A chosen broker that had not become the owner never was it. The row of that choice, mostly of another broker's
-        log, is
-        refuted.
+        overrideData:RECORD`. A chosen broker that had not become the owner never was it. The row of that choice, mostly
+        of another broker's log, is refuted.
         """
         before, after = _record(match["before"]), _record(match["after"])
         # A broker that had died a moment ago was chosen, and never owned the bundle.

@@ -64,7 +64,7 @@ class DelimitedReader:
     result: Mapping[str, Any] | str = field(default_factory=dict)
     #: column or template of the broker that was answered
     broker: str = ""
-    #: column or template of the broker that was asked
+    #: column or template of the broker that received the request
     asked_broker: str = ""
     #: column or template of the advertised listener
     listener: str = ""
@@ -258,7 +258,7 @@ def _build_cutter(reader: DelimitedReader) -> _Cutter:
         match = pattern.fullmatch(line)
         if match is not None:
             return match.groups(default="")
-        # A line with a lookup over HTTP is of this kind, whatever else is in it.
+        # A line with a lookup over HTTP is of this kind, regardless of its other content.
         if reader.passes_over and not (reader.http_lookup and LOOKUP_PATH in line):
             return None
         raise ValueError("the line does not match `pattern`")

@@ -99,7 +99,7 @@ def http_lookup(uri: str) -> dict[str, Any] | None:
     if match is None:
         return None
     parts = match["path"].strip("/").split("/")
-    # `.../bundle` asks for the range of a topic's bundle and assigns no broker.
+    # `.../bundle` reads the range of a topic's bundle and assigns no broker.
     if len(parts) == 5 and parts[4] == "bundle":
         return None
     if len(parts) != 4:

@@ -47,7 +47,7 @@ class Pairing:
         self._claims: dict[str, _Entry] = {}
 
     def ask(self, row: Row) -> None:
-        """Take a request, a row of LOOKUPS that may still get an answer."""
+        """Add a request, a row of LOOKUPS that may still get an answer."""
         topic = row.values["topic"]
         request = _Entry(row.line, row.values["ts"], dict(row.values), topic=topic)
         self._entries.append(request)
@@ -82,7 +82,7 @@ class Pairing:
         return None if entry is None else entry.ts
 
     def withdraw(self, claim: str) -> None:
-        """Take the latest row with a claim back."""
+        """Withdraw the latest row with a claim."""
         entry = self._claims.pop(claim)
         entry.is_withdrawn, entry.claim = True, None
 

@@ -37,8 +37,7 @@ class SystemTopicsReader:
     """A reader of OWNERSHIP, LOADS and BUNDLES in messages of the load manager's system topics, in JSON Lines.
 
     A line is one message with the keys `topic`, `key`, `publish_time_ms` and `value`, null for a tombstone. Other keys
-    are
-    not read. A source has the records of the state topic in the topic's order.
+    are not read. A source has the records of the state topic in the topic's order.
     """
 
     name: ClassVar[str] = "pulsar-system-topics"
@@ -84,8 +83,7 @@ def ownership_change(owner: str | None, data: ServiceUnitStateData) -> dict[str,
     """Build the columns `event`, `broker` and `boundaries` of a record, None if the owner stays.
 
     A bundle loses its owner when the release begins, not when it ends. A split leaves the owner to the children, from
-    their
-    own first record on.
+    their own first record on.
 
     Args:
         owner: the bundle's owner until now, None if it has none.

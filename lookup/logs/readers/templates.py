@@ -75,8 +75,7 @@ def topic_template(text: str) -> Template:
     """Read the template of a topic's name, or raise ValueError if it cannot give a topic.
 
     `{column}` alone contains complete names, and `persistent://{column}` names without the domain. Both stay as they
-    are.
-    So does the namespace, with its tenant, in `persistent://{namespace}/{topic}`.
+    are. So does the namespace, with its tenant, in `persistent://{namespace}/{topic}`.
     """
     if _WHOLE_NAME.fullmatch(text):
         return _parse_template(text, lambda before: str)

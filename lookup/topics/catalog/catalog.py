@@ -63,10 +63,8 @@ class Catalog:
 
     A partitioned topic consists of its partitions. Each is an entry of its own, and the plain name means all of them in
     every write. Labels and properties belong to the whole topic. If they are set on one partition, they are set on all.
-    A
-    topic that only looks like a partition, beside a topic without the suffix that another catalog has as well, is a
-    topic
-    of its own.
+    A topic that only looks like a partition, beside a topic without the suffix that another catalog has as well, is a
+    topic of its own.
 
     Args:
         storage: keeps the changes. If it is absent, a temporary file is used, which is deleted with the catalog.
@@ -114,8 +112,7 @@ class Catalog:
         """List every topic of a namespace, sorted, including system topics, and partitions one by one.
 
         The result is the same object until a topic of the namespace is created or deleted. So values that a caller
-        derives from
-        it, such as a hash, are valid as long.
+        derives from it, such as a hash, are valid as long.
 
         Raises:
             NotFoundError: if there is no such namespace, as for every query of a namespace.
@@ -273,8 +270,7 @@ class Catalog:
         """Join the writes in a block into one transaction. All are kept, or none if it raises.
 
         Listeners are called when it ends. Until then no query sees its changes, not even in the block. The writes of
-        the block
-        build on each other.
+        the block build on each other.
 
         Raises:
             InputError: if another process writes to the file for too long.
@@ -296,15 +292,14 @@ class Catalog:
         """
         with self._state.asking():
             events = self._storage.events_since(revision)
-            # The storage may have events of other processes that this catalog has not taken in yet.
+            # The storage may have events of other processes that this catalog has not applied yet.
             return tuple(event for event in events if event.revision <= self._state.revision)
 
     def refresh(self) -> None:
         """Read the writes of other processes to the storage, and call the listeners. Every write does it too.
 
         If more was written than the storage keeps events, the topics are read again. Listeners then get an event for
-        each
-        difference, the last with the storage's revision. The events before the first one count as missed.
+        each difference, the last with the storage's revision. The events before the first one count as missed.
         """
         self._state.refresh()
 
@@ -314,7 +309,7 @@ class Catalog:
 
     def _amend(self, topic: str, amended: Callable[[Mapping[str, str]], Mapping[str, str]], rules: PairRules) -> None:
         with self.together():
-            # Asked first, so that an unknown partition of a known topic is refused.
+            # This is looked up first, so that an unknown partition of a known topic is refused.
             self._require_parts(topic)
             whole = without_partition(topic)
             # A topic beside another of its name without the suffix, `o-partition-0` beside `o`, is no partition.

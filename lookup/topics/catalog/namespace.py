@@ -71,7 +71,7 @@ class NamespaceTopics:
         self._sorted: list[str] | None = None
         #: names that came or went since they were sorted
         self._unsorted: set[str] = set()
-        #: the names of each mode that was asked for, until a name comes or goes
+        #: the names of each mode that was read, until a name is added or removed
         self._by_mode: dict[Mode, tuple[str, ...]] = {}
 
     def __len__(self) -> int:

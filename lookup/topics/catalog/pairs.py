@@ -1,9 +1,8 @@
 """Check labels and properties, the pairs of texts on a topic, and read and write them as text.
 
 `k1=v1,k2=v2` or `k1:v1,k2:v2` is read and written as in PIP-451 and PIP-452. The last value of a repeated key counts,
-as
-in a map that is filled. Limits are checked before anything is stored. Only spaces are stripped around a key or value,
-since any other white space there is invisible, and is refused.
+as in a map that is filled. Limits are checked before anything is stored. Only spaces are stripped around a key or
+value, since any other white space there is invisible, and is refused.
 
 Source: PIP-451 and PIP-452 for the separators. The limits are this catalog's own.
 """

@@ -261,15 +261,14 @@ class CatalogState:
                 self.revision = current
                 self._is_behind = False
             finally:
-                # In the queue before later events, also if only some of these were taken in.
+                # They are in the queue before later events, also if only some of them were applied.
                 self._announcer.expect(taken_in)
 
     def _list_changes(self, current: int) -> Sequence[TopicEvent]:
         """List the differences between memory and the storage, for events that are no longer kept.
 
         Each took one event or more, so there are enough revisions. The gap before them shows that some events were
-        missed. They
-        end at the storage's revision.
+        missed. They end at the storage's revision.
         """
         changes: list[TopicEvent] = []
         namespaces = set(self._storage.namespaces())

@@ -79,8 +79,7 @@ class TopicList(Sequence[str]):
     """The sorted names of a list, each once, with the hash of all, which is computed at the first read.
 
     It equals the tuple of its names, but is not a tuple, which would be a copy of them, and be walked over by each
-    garbage
-    collection.
+    garbage collection.
 
     Args:
         names: kept as they are if they are a tuple.

@@ -56,7 +56,7 @@ class SizedCache(Generic[_Value]):
     """
 
     def __init__(self) -> None:
-        #: the value asked for last is the last one
+        #: the most recently used value is the last one
         self._values: dict[Hashable, tuple[_Value, int]] = {}
         self._size = 0
         self._lock = Lock()
@@ -152,7 +152,7 @@ class TopicLister:
         answered = self._call_lister(query)
         selected = tuple(self._catalog.select(query.namespace, query.selector)) if query.selector else None
         known = self._look_ups.get(query)
-        # A catalog that did not change answers with the same objects, of which no name is looked at.
+        # A catalog that did not change returns the same objects, whose names are not checked again.
         if known is not None and known[0] == (answered, selected):
             return known[1]
         _check_names(self._lister.name, query, answered, self._catalog)
