@@ -71,7 +71,7 @@ _UNLOAD_CHILDREN = "loadBalancerAutoUnloadSplitBundlesEnabled"
 #: The modular manager's placement strategies by class.
 _PLACEMENTS: Mapping[str, Mapping[str, Any]] = {
     f"{IMPL}LeastLongTermMessageRate": {"use": "least-long-term-message-rate"},
-    f"{IMPL}LeastResourceUsageWithWeight": {"use": "least-resource-usage-with-weight", "rule": "average"},
+    f"{IMPL}LeastResourceUsageWithWeight": {"use": "least-resource-usage-with-weight"},
     f"{IMPL}RoundRobinBrokerSelector": {"use": "round-robin"},
     f"{IMPL}AvgShedder": {"use": "avg-placement"},
 }

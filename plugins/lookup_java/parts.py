@@ -44,6 +44,10 @@ _MINUTE_US: Final = 60 * 1_000_000
 class _Instance(str):
     """The number of an instance, as the memory of its run has it."""
 
+    def __deepcopy__(self, copies: object) -> str:
+        """Return a plain text, for the copy of a memory that a second choice is asked with."""
+        return str(self)
+
 
 _numbers = count(1)
 #: What is known of instances by their numbers; of those whose runs have ended the JVM is told with the next question.
@@ -80,6 +84,8 @@ class _Session:
     alive: str | None = None
     #: bundles placed since, with their brokers
     given: list[tuple[str, str]] = field(default_factory=list)
+    #: the candidates of each choice of the last decision
+    made: list[Sequence[str]] = field(default_factory=list)
 
     def knows(self, view: ClusterView, *, sheds: bool) -> bool:
         """Return whether it has been told the reports of a view."""
@@ -222,10 +228,12 @@ class JavaShedder(_Java):
         answer = self._call(
             "shed",
             id=session.number,
+            made=session.made,
             unloaded={name: (view.now_us - at) // 1000 for name, at in unloaded.items()},
             cooling={broker: (view.now_us - at) // 1000 for broker, at in cooling.items()},
             **state,
         )
+        session.made.clear()
         kept = {broker: cooling[broker] for broker in answer.get("cooling", ())}
         number = view.brokers.number
         named = sorted(answer["unloads"], key=lambda unload: number(unload[1]) or 0)
@@ -271,13 +279,22 @@ class JavaSelector(_Java):
     ) -> NDArray[np.float64]:
         """Return 1 for every broker that the class would as soon choose."""
         session, state = self._catch_up(view.memory, view)
-        told = {"bundle": request.bundle, "candidates": list(brokers.ids), "given": session.given}
+        told: dict[str, Any] = {"bundle": request.bundle, "candidates": list(brokers.ids)}
+        told |= {"made": session.made, "supposed": view.memory.get("supposed", ()), "given": session.given}
         answer = self._call("place", id=session.number, **told, **state)
+        session.made.clear()
         session.given.clear()
         return np.isin(brokers.ids, answer["ties"]).astype(np.float64)
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
-        """Tell the instance of an assignment with the next question."""
-        session = _sessions.get(str(memory.get(self.memory_key)))
-        if offer.is_assigned and session is not None:
+        """Keep a choice for the next call. The instance forgets choices that were not made."""
+        instance, candidates = memory.get(self.memory_key), list(offer.brokers.ids)
+        session = _sessions.get(str(instance))
+        if session is None:
+            return
+        if not isinstance(instance, _Instance):
+            memory["supposed"] = [*memory.get("supposed", ()), candidates]
+            return
+        session.made.append(candidates)
+        if offer.is_assigned and (request.bundle, broker.id) not in session.given:
             session.given.append((request.bundle, broker.id))

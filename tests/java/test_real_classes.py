@@ -18,14 +18,14 @@ _PATHS = sorted(_CACHE.glob("parts-4.2.4-*/classpath"))
 @pytest.mark.long
 @pytest.mark.process
 @pytest.mark.skipif(not (_CACHE / "pulsar-parts.jar").exists() or not _PATHS, reason="no jars: make parts, make parity")
-@pytest.mark.parametrize("name", [name for name in BESIDE if "ThresholdShedder, LeastResource" not in name])
+@pytest.mark.parametrize("name", BESIDE)
 def test_decisions_are_those_of_the_parts_that_stand_for_them(tmp_path: Path, name: str) -> None:
-    """An hour of load with jitter, with a broker that leaves and comes back."""
+    """An hour of load with jitter, with a broker that leaves and comes back, and with second choices."""
     lib = _PATHS[-1].read_text(encoding="utf-8").strip().partition(os.pathsep)[2]
     conf = {"loadBalancerAutoBundleSplitEnabled": "false", **BESIDE[name]}
 
     found = beside(
-        drawn_scenario(3, is_steady=False), (policy_of(conf, "4.2", tmp_path), in_java(conf, "4.2", tmp_path, lib))
+        drawn_scenario(2, is_steady=False), (policy_of(conf, "4.2", tmp_path), in_java(conf, "4.2", tmp_path, lib))
     )
     jvm.end()
 

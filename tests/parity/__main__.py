@@ -55,10 +55,6 @@ _DEVIATIONS = {
         "its means move with every bundle that a cycle places, and Pulsar places these in the order of a hash map: "
         "which of two bundles goes to which of two brokers may be the other way round"
     ),
-    "java: ThresholdShedder, LeastResourceUsageWithWeight": (
-        "if only some of the best brokers are overloaded, the class is asked a second time whatever the dice say, and "
-        "its means move on; ours move on as if it were asked when they fall on one"
-    ),
 }
 
 

@@ -65,7 +65,7 @@ _OTHERS: list[Any] = [
     Isolation(portless="drop"),
     LeastLongTermMessageRate(overloaded=0.2, unknown_rate=0.0),
     LeastResourceUsage(0.0),
-    LeastResourceUsageWithWeight(history=0.5, rule="average"),
+    LeastResourceUsageWithWeight(history=0.5),
     LoadManagerClass(class_name="org.example.Ours"),
     MaxTopics(max_topics=10),
     PowerOfTwo(by="bundles"),

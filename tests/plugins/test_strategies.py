@@ -21,8 +21,7 @@ def test_the_average_is_that_of_the_candidates() -> None:
     assert set(shares(LeastResourceUsage(), view, "1", "2")) == {"1", "2"}
 
 
-LEAST = LeastResourceUsageWithWeight(history=0.5)
-AVERAGE = LeastResourceUsageWithWeight(history=0.5, rule="average")
+WEIGHTED = LeastResourceUsageWithWeight(history=0.5)
 
 
 def _select(part: LeastResourceUsageWithWeight, view: ClusterView, memory: dict[str, Any], *ids: str) -> set[str]:
@@ -34,46 +33,39 @@ def _select(part: LeastResourceUsageWithWeight, view: ClusterView, memory: dict[
 
 
 @pytest.mark.parametrize(
-    ("part", "usage", "expected"),
+    ("usage", "expected"),
     [
-        (LEAST, {"1": 0.3, "2": 0.2, "3": 0.8}, {"2"}),
-        (LEAST, {"1": 0.3, "2": 0.3, "3": 0.8}, {"1", "2"}),
-        (LEAST, {"1": 0.9, "2": 0.86, "3": 0.99}, {"1", "2", "3"}),
-        (LEAST, {"1": 0.9, "2": 0.85, "3": 0.99}, {"2"}),
-        (AVERAGE, {"1": 0.1, "2": 0.3, "3": 0.8}, {"1", "2"}),
-        (AVERAGE, {"1": 0.9, "2": 0.9, "3": 0.95}, {"1", "2", "3"}),
-        (replace(AVERAGE, difference=0.1), {"1": 0.05, "2": 0.05, "3": 0.35}, {"1", "2", "3"}),
+        ({"1": 0.1, "2": 0.3, "3": 0.8}, {"1", "2"}),
+        ({"1": 0.9, "2": 0.9, "3": 0.95}, {"1", "2", "3"}),
+        ({"1": 0.05, "2": 0.05, "3": 0.35}, {"1", "2", "3"}),
     ],
-    ids=["least", "tie", "all-overloaded", "one-not", "below-the-mean", "nobody-below", "a-last-bit-off-the-edge"],
+    ids=["below-the-mean", "nobody-below", "a-last-bit-off-the-edge"],
 )
-def test_the_rule_says_who_may_be_chosen(
-    part: LeastResourceUsageWithWeight, usage: dict[str, float], expected: set[str]
-) -> None:
-    """By the old rule the least usage wins, by the new one whoever is clearly below the mean."""
-    assert set(shares(part, cluster("1", "2", "3", usage=usage))) == expected
+def test_brokers_clearly_below_the_mean_share_the_odds(usage: dict[str, float], expected: set[str]) -> None:
+    """If there is no such broker, all candidates share them."""
+    assert set(shares(WEIGHTED, cluster("1", "2", "3", usage=usage))) == expected
 
 
-def test_every_selection_moves_smoothed_usage_on() -> None:
-    """The past fades by selections, not by time, and only for those who were candidates."""
+def test_every_selection_updates_smoothed_usage() -> None:
+    """The past fades by selections, not by time, and only for brokers that were candidates."""
     memory: dict[str, Any] = {}
-    _select(LEAST, cluster("1", "2", usage={"1": 0.8, "2": 0.4}), memory)
-    later = cluster("1", "2", usage={"1": 0.0, "2": 0.6})
+    _select(WEIGHTED, cluster("1", "2", usage={"1": 0.8, "2": 0.4}, throughput={"1": 5.0, "2": 5.0}), memory)
+    later = cluster("1", "2", usage={"1": 0.0, "2": 0.6}, throughput={"1": 5.0, "2": 5.0})
 
-    assert [_select(LEAST, later, memory) for _ in range(2)] == [{"1"}, {"1"}]
+    assert [_select(WEIGHTED, later, memory) for _ in range(2)] == [{"1", "2"}, {"1"}]
     assert memory["usage"] == {"1": pytest.approx(0.2), "2": pytest.approx(0.55)}
-    _select(LEAST, later, memory, "2")
+    _select(WEIGHTED, later, memory, "2")
     assert memory["usage"]["1"] == pytest.approx(0.2)
 
 
-def test_an_idle_broker_starts_anew_by_the_new_rule_only() -> None:
-    """A broker that carries nothing has no past in newer releases."""
+def test_an_idle_broker_starts_smoothing_again() -> None:
+    """A broker without load forgets the load that it had."""
     usage, memory = {"1": 0.6, "2": 0.4}, {"usage": {"1": 0.0, "2": 1.0}}
     idle = replace(cluster("1", "2", usage=usage, throughput={"1": 5.0, "2": 0.0}), memory=memory)
 
-    assert set(shares(LEAST, idle)) == {"1"}
-    assert set(shares(LeastResourceUsageWithWeight(history=0.5, difference=0.0, rule="average"), idle)) == {"1"}
-    assert set(shares(LeastResourceUsageWithWeight(history=1.0, difference=0.1, rule="average"), idle)) == {"1"}
-    assert _select(AVERAGE, idle, memory) == {"1", "2"}
+    assert set(shares(replace(WEIGHTED, difference=0.0), idle)) == {"1"}
+    assert set(shares(replace(WEIGHTED, history=1.0), idle)) == {"1"}
+    assert _select(WEIGHTED, idle, memory) == {"1", "2"}
     assert memory["usage"] == {"1": pytest.approx(0.3), "2": pytest.approx(0.4)}
 
 

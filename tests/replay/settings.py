@@ -58,7 +58,6 @@ _PARTS: tuple[dict[str, Any], ...] = (
         "destination_first": True,
     },
     {"selector": {"use": "least-resource-usage-with-weight", "history": 0.5}},
-    {"selector": {"use": "least-resource-usage-with-weight", "rule": "average"}},
     {
         "selector": "avg-placement",
         "shedder": {"use": "avg", "low_threshold": 0.1, "low_hits": 1, "min_rate": 0.1, "min_throughput": 0.001},

@@ -51,6 +51,11 @@ final class Strategy implements Main.Session {
     /** When the reports came, in the computer's time: ages are from here. */
     private long clock = System.currentTimeMillis();
     private boolean hasShed;
+    /** The bundle of the last question, and the memory of the class before it. */
+    private String bundle;
+    private Memory before;
+    /** The candidates of the choices that the last question made, those first that it only supposed; empty if that is settled. */
+    private List<Set<String>> asked = List.of();
 
     Strategy(JsonNode request) throws Exception {
         String name = request.path("class").asText();
@@ -97,6 +102,30 @@ final class Strategy implements Main.Session {
             }
         }
         return false;
+    }
+
+    /** Leave the class with the memory of the choices that its load manager would have made since the last question. */
+    private void settle(List<Set<String>> made) throws Exception {
+        if (!asked.isEmpty() && !made.equals(asked)) {
+            before.restore();
+            for (Set<String> candidates : made) {
+                choose(candidates);
+            }
+        }
+        asked = List.of();
+    }
+
+    /** Return a set of candidates for each choice. */
+    private static List<Set<String>> sets(JsonNode choices) {
+        List<Set<String>> sets = new ArrayList<>();
+        choices.forEach(choice -> sets.add(ids(choice)));
+        return sets;
+    }
+
+    private static Set<String> ids(JsonNode ids) {
+        Set<String> set = new HashSet<>();
+        ids.forEach(id -> set.add(id.asText()));
+        return set;
     }
 
     /** Take the reports of an instant, if a request has any. */
@@ -169,6 +198,7 @@ final class Strategy implements Main.Session {
 
     /** Return the bundles to unload, and why nothing was if the class counts that; ages are in milliseconds. */
     Object shed(JsonNode request) throws Exception {
+        settle(sets(request.path("made")));
         learn(request);
         Map<String, Long> bundles = stamps(request.path("unloaded"));
         hasShed = true;
@@ -202,6 +232,7 @@ final class Strategy implements Main.Session {
 
     /** Return where a bundle is placed, and the equals that it was drawn from. */
     Object place(JsonNode request) throws Exception {
+        settle(sets(request.path("made")));
         learn(request);
         for (JsonNode pair : request.path("given")) {
             BrokerData broker = data.getBrokerData().get(pair.path(1).asText());
@@ -209,15 +240,26 @@ final class Strategy implements Main.Session {
                 broker.getPreallocatedBundleData().put(pair.path(0).asText(), States.bundle(data, pair.path(0).asText()));
             }
         }
-        String bundle = request.path("bundle").asText();
-        Set<String> candidates = new HashSet<>();
-        request.path("candidates").forEach(id -> candidates.add(id.asText()));
-        Optional<String> chosen = made instanceof BrokerSelectionStrategy placement
-                ? placement.select(candidates, manager.broker().unit(bundle), manager.context())
-                : Parts.choose((ModularLoadManagerStrategy) made, candidates, bundle, States.bundle(data, bundle), data, conf);
+        bundle = request.path("bundle").asText();
+        before = new Memory(made);
+        asked = sets(request.path("supposed"));
+        for (Set<String> supposed : asked) {
+            choose(supposed);
+        }
+        Set<String> candidates = ids(request.path("candidates"));
+        asked.add(candidates);
+        Optional<String> chosen = choose(candidates);
         Map<String, Object> answer = new TreeMap<>();
         answer.put("ties", chosen.isEmpty() ? List.of() : ties(chosen.get()));
         return answer;
+    }
+
+    private Optional<String> choose(Set<String> among) throws Exception {
+        // Not the set itself: a class may change it.
+        Set<String> brokers = new HashSet<>(among);
+        return made instanceof BrokerSelectionStrategy placement
+                ? placement.select(brokers, manager.broker().unit(bundle), manager.context())
+                : Parts.choose((ModularLoadManagerStrategy) made, brokers, bundle, States.bundle(data, bundle), data, conf);
     }
 
     private Collection<?> ties(String chosen) throws ReflectiveOperationException {
