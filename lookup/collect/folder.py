@@ -173,8 +173,10 @@ class RecordFolder:
         """Write the bundles of namespaces, as `[[namespaces]]` of an evaluation has them, if there are new ones."""
         if len(boundaries) == self._namespaces:
             return
-        lines = ["# Bundles of each namespace when `lookup collect` first saw it; later splits are in OWNERSHIP."]
-        for name, ends in sorted(boundaries.items()):
+        lines = [
+            "# Bundles of each namespace when `lookup collect` first saw it, the latest last; OWNERSHIP has splits."
+        ]
+        for name, ends in boundaries.items():
             texts = ", ".join(f'"0x{end:08x}"' for end in ends)
             lines += ["", "[[namespaces]]", f"name = {json.dumps(name, ensure_ascii=False)}", f"boundaries = [{texts}]"]
         write_beside(self.path, "namespaces.toml", "\n".join([*lines, ""]).encode())

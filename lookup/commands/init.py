@@ -183,7 +183,8 @@ def _print_found(found: Recognised, arguments: argparse.Namespace) -> None:
     note(f"{arguments.log} is {found.what}")
     if found.doubt:
         note(f"note: {found.doubt}; its first lines have no day above 12, so check it in the mapping")
-    note(f"its first lookup, as it is read: {_echo(found.first, arguments.cluster)}")
+    if found.first:
+        note(f"its first lookup, as it is read: {_echo(found.first, arguments.cluster)}")
     for text in found.notes:
         note(f"note: {text}")
     if not found.labels:

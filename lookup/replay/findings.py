@@ -55,6 +55,7 @@ def find(
         *_check_client_rules(settings, clusters),
         *(finding for entry in settings.namespaces for finding in _check_namespace(entry, clusters)),
         *_check_bundle_counts(settings, clusters),
+        *_check_new_namespaces(settings),
         *_check_labels(policies, clusters),
         *_check_times_of_day(clusters),
         *_check_blocks(settings, clusters, run),
@@ -110,6 +111,25 @@ def _check_bundle_counts(settings: EvaluationFile, clusters: Sequence[ClusterPla
                 "out to treat all policies alike",
                 len(missing),
             )
+
+
+def _check_new_namespaces(settings: EvaluationFile) -> Iterator[Finding]:
+    """Find policies whose brokers create namespaces with another number of bundles, which the replay does not show."""
+    counts = {policy.name: policy.bundles_of_new_namespaces for policy in settings.policies}
+    today = counts.get(settings.evaluation.incumbent)
+    others: dict[int, list[str]] = {}
+    for policy in settings.policies:
+        count = counts[policy.name]
+        if count is not None and count != today and policy.bundles is None:
+            others.setdefault(count, []).append(policy.name)
+    for count, names in others.items() if today is not None else ():
+        yield Finding(
+            "new-namespaces",
+            f"under {join_names(names)} brokers create a namespace with {count} bundles instead of {today}, but all "
+            "namespaces keep their bundles here, as they do in an upgrade; to replay namespaces that begin in the log, "
+            f"list all others in [[namespaces]], set bundles = {count} in these policies, and leave inputs.bundles out",
+            len(names),
+        )
 
 
 def _iter_foreign_bundles(cluster: ClusterPlan, count: int | None) -> Iterator[str]:

@@ -40,8 +40,8 @@ LoadReports = Literal["instant", "published"]
 #: Kinds of findings about settings without effect on a log, or out of proportion to it.
 LintRule = Literal[
     "broker-key", "broker-label", "broker-times", "bundles", "capacity-unit", "client-label", "client-rule", "doubled",
-    "few-blocks", "isolation", "java", "namespace", "no-capacity", "policy-key", "proxies", "short-session", "skewed",
-    "time-of-day",
+    "few-blocks", "isolation", "java", "namespace", "new-namespaces", "no-capacity", "policy-key", "proxies",
+    "short-session", "skewed", "time-of-day",
 ]  # fmt: skip
 #: A whole number that tables can hold.
 Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]

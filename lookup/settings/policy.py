@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     ConfigDict,
@@ -27,7 +27,7 @@ from lookup.settings.base import CountS, Share, Strict, refuse
 from lookup.settings.broker_conf import CHOOSING_KEYS, PAIR, read_today
 from lookup.settings.problems import place, problems_of
 from lookup.settings.pulsar_keys import BUNDLES_KEY, MOST_BUNDLES, Scalar
-from lookup.settings.releases import DEFAULT_RELEASE, NO_VERSION, Release
+from lookup.settings.releases import DEFAULT_RELEASE, NO_VERSION, RELEASES, Release
 
 __all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec", "is_path", "policy_warnings"]
 
@@ -249,6 +249,13 @@ class PolicySpec(Strict):
         if self.bundles is not None or self._conf_bundles in (None, default):
             return self
         return self.model_copy(update={"bundles": self._conf_bundles})
+
+    @property
+    def bundles_of_new_namespaces(self) -> int | None:
+        """The number of bundles with which its brokers create a namespace, None without a `broker.conf`."""
+        if self._conf_file is None:
+            return None
+        return self.bundles or self._conf_bundles or cast("int", RELEASES[self.release].defaults[BUNDLES_KEY])
 
     def value_at(self, key: str) -> Any:
         """Return the value of a key of a `broker.conf`, or of a key path; None if it is not written."""

@@ -214,6 +214,23 @@ def test_other_bundles_than_the_owners_named_are_found(tmp_path: Path, bundles: 
     assert [one.count for one in found] == [owned] * bool(owned)
 
 
+@pytest.mark.parametrize(
+    ("release", "bundles", "count"), [("5.0", None, 1), ("5.0", 32, 0), ("4.2", None, 0)], ids=["5.0", "given", "same"]
+)
+def test_a_release_that_creates_namespaces_with_more_bundles_is_a_finding(
+    tmp_path: Path, release: str, bundles: int | None, count: int
+) -> None:
+    """The default of a release is for namespaces that it creates, and the replay keeps the bundles of all."""
+    (tmp_path / "broker.conf").write_text("webServicePort=8080\n")
+    conf = {"from_broker_conf": str(tmp_path / "broker.conf"), "pulsar": release}
+    new = {"name": "new", **conf} | ({} if bundles is None else {"bundles": bundles})
+    policies = [{"name": "stock", **conf, "pulsar": "4.2"}, new]
+
+    found = [one for one in _findings(tmp_path, _log(), policies=policies) if one.kind == "new-namespaces"]
+
+    assert [one.count for one in found] == [1] * count
+
+
 _NAMESPACES = 20
 
 
