@@ -165,13 +165,13 @@ def test_record_of_another_cluster_is_refused(tmp_path: Path) -> None:
 
 
 def test_namespaces_are_settings_of_an_evaluation(tmp_path: Path) -> None:
-    """The bundles of namespaces are written as `[[namespaces]]` has them, sorted by name."""
+    """The bundles of namespaces are written as `[[namespaces]]` has them, the latest last."""
     with RecordFolder(str(tmp_path)) as folder:
         folder.write_namespaces({"t/b\U0001d400": (0, 0xFFFFFFFF), "t/a": (0, 16, 0xFFFFFFFF)})
 
     assert tomllib.loads((tmp_path / "namespaces.toml").read_text()) == {
         "namespaces": [
-            {"name": "t/a", "boundaries": ["0x00000000", "0x00000010", "0xffffffff"]},
             {"name": "t/b\U0001d400", "boundaries": ["0x00000000", "0xffffffff"]},
+            {"name": "t/a", "boundaries": ["0x00000000", "0x00000010", "0xffffffff"]},
         ]
     }
