@@ -1,8 +1,9 @@
-"""pulsar-lookup: Apache Pulsar's placement decisions as policies one can write, replay, judge and run.
+"""Write, replay, judge and run policies for Apache Pulsar's placement decisions.
 
 The public names of the model and of the hooks are here, and the functions for programs, which raise
-`errors.PulsarLookupError`, in a sentence, for whatever the caller has to change. Everything else is imported from its
-room. A name is loaded when it is first asked for: commands and the workers of Spark need few of them.
+`errors.PulsarLookupError`, in a sentence, for anything that the caller has to change. Everything else is
+imported from its room. A name is loaded at its first use, since commands and the workers of Spark need few
+of them.
 """
 
 from importlib import import_module
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from lookup.hooks import *
     from lookup.model import *
 
-#: Of the rooms below; `__getattr__` lists it.
+#: From the rooms below, and listed by `__getattr__`.
 __all__: list[str]
 
 #: Rooms whose public names are all here.

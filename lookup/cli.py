@@ -1,8 +1,8 @@
-"""Run one command of the command line, and turn errors into sentences and exit codes, here and nowhere else.
+"""Run one command of the command line, and turn errors into sentences and exit codes, only here.
 
-Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`, 4 also no advice of `tune`, no move of `plan` and
-steps that `apply` did not make; 5 a budget is exceeded; 130 interrupted; 141 stdout was closed. The commands themselves
-are in `lookup.commands`.
+Exit codes are 0 if done, 2 if it could not run, 3 and 4 for verdicts of `evaluate`, 4 also without advice
+of `tune`, without a move of `plan` and with steps that `apply` did not make, 5 for an exceeded budget, 130
+if interrupted, and 141 if stdout was closed. The commands themselves are in `lookup.commands`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lookup.errors import PulsarLookupError, SettingsError
 
 __all__ = ["HEADINGS", "SUMMARIES", "commands", "main", "root_parser"]
 
-#: One line about each command; beside these a help loads the commands that it is about.
+#: One line about each command. In addition, a help loads its own commands.
 SUMMARIES = {
     "init": "write a first evaluation for your log, or a plug-in package",
     "evaluate": "compare policies with the incumbent over a lookup log",
@@ -90,33 +90,33 @@ HEADINGS = {
     "Look up": "topics config plugins",
 }
 _INTERRUPTED = 130
-#: Rights that files and folders of a command never have: those of others, and to write for the group.
+#: Rights that files and folders of a command never have, which are those of others, and writing for the group.
 _MASK = 0o027
 #: As of a tool that SIGPIPE has ended, 128 + 13. Not 0: a verdict that did not arrive must not look like consent.
 _CLOSED = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; the entry point of `lookup`.
+    """Run one command and return its exit code. This is the entry point of `lookup`.
 
     Args:
-        argv: words of the command line behind `lookup`; None: those of this process.
+        argv: words of the command line after `lookup`, None for those of this process.
     """
-    # What is loaded stays: searches for cycles in it take a tenth of the time around a replay, and at the end.
+    # Loaded objects stay, and searches for cycles in them take a tenth of the time around a replay, and at the end.
     gc.set_threshold(20_000, 20, 20)
     atexit.register(gc.freeze)
-    # SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output is removed. A SIGHUP that is ignored, as
-    # under nohup, stays so: the run is meant to outlive its terminal.
+    # SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output is removed. An ignored SIGHUP, as under
+    # nohup, stays ignored, since the run should outlive its terminal.
     ending = [number for number in ENDING if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN]
     if argv is None:
-        # What is written holds names of clients and topics: for its owner, and to read for the group.
+        # Output contains names of clients and topics, so it is for its owner, and readable for the group.
         os.umask(os.umask(_MASK) | _MASK)
     words = sys.argv[1:] if argv is None else argv
     completes = "_ARGCOMPLETE" in os.environ and find_spec("argcomplete") is not None
-    # A command loads what it needs, not what all need: half a second less until it begins.
+    # A command loads only its own modules, which saves half a second before it begins.
     parser, is_verbose = root_parser(None if completes else words), False
     if completes:
-        # A shell asks for completions: they are written, and this process ends.
+        # A shell requests completions, which are written, and this process ends.
         import_module("argcomplete").autocomplete(parser)
     try:
         with handled_by(signal.default_int_handler, ending):
@@ -130,10 +130,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 detail(f"{versions}: {shlex.join(arguments.argv)}")
                 code: int = arguments.run(arguments)
                 detail(f"done in {time.monotonic() - began:.1f} s with exit code {code}")
-            # Within the `try`: a pipe that is closed may be noticed only now.
+            # Within the `try`, since a closed pipe may be noticed only now.
             sys.stdout.flush()
             return code
-    # Our own code does not exit, so that a plug-in has: by itself it would say nothing, or that all went well.
+    # Our own code does not exit, so a plug-in has. Its exit alone would print nothing, or look like success.
     except (KeyboardInterrupt, SystemExit, Exception) as error:
         if is_interruption(error):
             say(f"interrupted; {remaining_files(error) or 'nothing was written'}")
@@ -154,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _sentences_of(error: BaseException) -> Sequence[str] | None:
-    """Return a mistake of the user's, or a failure of the system, in sentences; None for a bug of ours."""
+    """Describe a user's mistake, or a failure of the system, in sentences, None for a bug of ours."""
     if isinstance(error, SettingsError):
         return error.problems
     if isinstance(error, PulsarLookupError):
@@ -167,7 +167,7 @@ def _sentences_of(error: BaseException) -> Sequence[str] | None:
 
 
 def _parse_command(root: Parser, argv: Sequence[str]) -> argparse.Namespace | None:
-    """Parse the command line; return None if it asks for a help text or the version, which are then printed."""
+    """Parse the command line. Return None for a help text or the version, which are then printed."""
     try:
         arguments = parse_command(root, argv)
     except SystemExit:  # argparse exits once it has printed --help or --version
@@ -180,7 +180,7 @@ def _parse_command(root: Parser, argv: Sequence[str]) -> argparse.Namespace | No
 
 
 def commands(first: str | None = None) -> tuple[Command, ...]:
-    """Load the commands whose names begin with a word; all of them for None."""
+    """Load the commands whose names begin with a word, or all of them for None."""
     firsts = [first] if first else [name.partition(" ")[0] for name in SUMMARIES]
     modules = dict.fromkeys(module for first in firsts for module in _MODULES.get(first, (first,)))
     loaded = [import_module(f"lookup.commands.{module}") for module in modules]
@@ -189,13 +189,13 @@ def commands(first: str | None = None) -> tuple[Command, ...]:
 
 
 def root_parser(words: Sequence[str] | None = None) -> Parser:
-    """Build the parser of all commands; of those that a command line does not reach only the name is known.
+    """Build the parser of all commands. Commands outside the command line have only their names.
 
     Args:
-        words: the command line behind `lookup`; None: any.
+        words: the command line after `lookup`, None for any.
     """
     root = Parser(
-        # The name of the script that was typed: where `lookup` is another project's, hints must not name it.
+        # The name of the typed script. If `lookup` is another project's, hints must not name it.
         prog="pulsar-lookup" if Path(sys.argv[0]).name == "pulsar-lookup" else "lookup",
         usage="%(prog)s [--help] [--version] COMMAND ...",
         description=_overview(),
@@ -219,7 +219,7 @@ def root_parser(words: Sequence[str] | None = None) -> Parser:
         parser = parsers[name] = _commands_of(group, groups, parsers).add_parser(last, help=summary)
         parser.set_defaults(parser=parser)
         if name in reached:
-            # Not at the start alone: a variable may stand before the command.
+            # Also later than the start, since a variable may precede the command.
             lines = [(re.sub(r"\blookup\b", root.prog, line, count=1), about) for line, about in known[name].examples]
             parser.description = f"{summary[0].upper()}{summary[1:]}."
             parser.epilog = "\n".join(["examples:", *(f"  {line}\n      {about}" for line, about in lines)])
@@ -230,7 +230,7 @@ def root_parser(words: Sequence[str] | None = None) -> Parser:
 
 
 def _overview() -> str:
-    """Return the description of the program, with a line for each command."""
+    """Write the description of the program, with a line for each command."""
     lines = ["Replay lookup logs of Apache Pulsar against placement policies and judge the policies."]
     for heading, firsts in HEADINGS.items():
         lines += ["", f"{heading}:"]

@@ -1,21 +1,22 @@
-"""Every exception the framework raises on purpose.
+"""Exceptions that the framework raises on purpose.
 
-    PulsarLookupError            the root: its text is a sentence for a user; the command line exits with 2
-    ├── InvalidNameError         a topic, namespace or bundle is not written as Pulsar writes it
+    PulsarLookupError            the root: its text is a sentence for a user, exit code 2
+    ├── InvalidNameError         a topic, namespace or bundle is not written in Pulsar's form
     │   └── PatternError         a pattern of topic names cannot be used
     ├── SettingsError            one or several mistakes in settings, each with its place
-    ├── PluginError              a plug-in cannot be loaded or registers something wrong
+    ├── PluginError              a plug-in cannot be loaded or registers a wrong class
     ├── InputError               a table, log or file of the user cannot be used
     │   └── LimitError           a request is larger than a server accepts
     ├── ArgumentError            an operation was given a value it cannot work with
-    ├── StateError               an operation does not fit the state things are in
-    ├── NotFoundError            what an operation asks for is not there
-    ├── NotSupportedError        a server cannot do what it is asked for, and nothing less will do
+    ├── StateError               an operation does not fit the present state
+    ├── NotFoundError            the object of an operation does not exist
+    ├── NotSupportedError        a server does not support the request, and a smaller answer would be wrong
     └── PolicyError              a part of a policy failed while deciding
-        └── ContractError        a part answered what its protocol forbids; always ends the run
+        └── ContractError        a part's answer breaks its protocol, which always ends the run
             └── ReadsError       a part touched a field it did not declare in `reads`
 
-Expected outcomes (a broker was filtered, a lookup was declined, a line was unreadable) are values, never exceptions.
+Expected outcomes (a broker was filtered, a lookup was declined, a line was unreadable) are values, never
+exceptions.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument within a sentence; as text it is written as in a call."""
+    """An argument within a sentence. As text it is written as in a call."""
 
     #: as in the signature of the function or dataclass
     name: str
-    #: None: the sentence names the argument alone
+    #: None if the sentence only names the argument
     value: bool | float | str | None = None
 
     def __str__(self) -> str:
@@ -62,10 +63,10 @@ class Sentence(str):
 
 
 class PulsarLookupError(Exception):
-    """Root of everything the framework raises on purpose; its text is a sentence for a user.
+    """Root of all exceptions that the framework raises on purpose. Its text is a sentence for a user.
 
     Args:
-        parts: the sentence, cut around its arguments if it names some.
+        parts: the sentence, split around its arguments if it names any.
     """
 
     def __init__(self, *parts: str | Argument) -> None:
@@ -84,8 +85,8 @@ class SettingsError(PulsarLookupError):
     """One or several mistakes in settings.
 
     Args:
-        problems: one sentence each, with file and key; all mistakes of a run are reported together. Or the beginning of
-            the only one.
+        problems: one sentence each, with file and key, where all mistakes of a run are reported together. Or
+            the beginning of the only one.
         rest: the rest of a sentence that names arguments.
     """
 
@@ -111,31 +112,32 @@ class LimitError(InputError):
 
 
 class ArgumentError(PulsarLookupError):
-    """An operation was given a value it cannot work with; Pulsar's illegal argument."""
+    """An operation was given a value it cannot work with, like Pulsar's illegal argument."""
 
 
 class StateError(PulsarLookupError):
-    """An operation does not fit the state things are in; Pulsar's illegal state."""
+    """An operation does not fit the present state, like Pulsar's illegal state."""
 
 
 class NotFoundError(PulsarLookupError):
-    """Something an operation asks for is not there: an index outside all ranges, a name that nothing has."""
+    """The object of an operation does not exist, such as an index outside all ranges, or an unknown name."""
 
 
 class NotSupportedError(PulsarLookupError):
-    """A server cannot do what it is asked for, and what it can do instead would be wrong; Pulsar's not supported."""
+    """A server does not support a request, and its alternatives would be wrong, like Pulsar's not supported."""
 
 
 class PolicyError(PulsarLookupError):
-    """A part of a policy failed while deciding, and the policy says `on_error = "stop"`."""
+    """A part of a policy failed while deciding, and the policy has `on_error = "stop"`."""
 
 
 class ContractError(PolicyError):
-    """A part answered what its protocol forbids: wrong length, NaN, a negative weight; always ends the run."""
+    """A part's answer breaks its protocol by wrong length, NaN, or a negative weight. It always ends the run."""
 
 
 class ReadsError(ContractError):
     """A part touched a field it did not declare in `reads`.
 
-    Deliberately no `AttributeError`: a part that asks `hasattr` or `getattr(..., None)` must not hide its read.
+    It is deliberately not an `AttributeError`, since a part that calls `hasattr` or `getattr(..., None)` must
+    not hide its read.
     """

@@ -1,4 +1,4 @@
-"""Carry a plan of moves out, take it back, and put shedding back after a kill; what `lookup apply` calls."""
+"""Carry out a plan of moves, roll it back, and restore shedding after a kill, for `lookup apply`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OWNERS_S = 60.0
 
 
 def _topics_of(endpoints: Endpoints, cluster: str) -> AbstractContextManager[Queue[Record]]:
-    """Return what reads the load manager's topics alone: for the registry the admin REST is asked."""
+    """Open a reader of only the load manager's topics, since the registry comes from the admin REST."""
     return reading(endpoints, None, cluster)
 
 
@@ -39,16 +39,16 @@ class How:
     tolerances: Tolerances = Tolerances()
     #: keep Pulsar's own shedder still meanwhile
     freeze_shedding: bool = False
-    #: set from another thread, or by a signal: ends it after the step under way
+    #: set from another thread, or by a signal, and ends it after the current step
     stop: Event = field(default_factory=Event)
     #: takes a sentence about each step
     say: Callable[[str], None] = print
-    #: reads the owners of bundles; a program that follows them already has a source of its own
+    #: reads the owners of bundles. A program that follows them already has a source of its own
     read: Callable[[Endpoints, str], AbstractContextManager[Queue[Record]]] = _topics_of
 
 
 def journal_of(plan: str | Path) -> str:
-    """Return where the journal of a plan is, if nothing else is said."""
+    """Find the default path of a plan's journal."""
     return f"{plan_file(plan)}.journal"
 
 
@@ -60,16 +60,17 @@ def apply(
     journal: str | Path | None = None,
     how: How | None = None,
 ) -> Applied:
-    """Carry out the steps of a plan that are not over, or say what would be done.
+    """Carry out the remaining steps of a plan, or describe them.
 
     Args:
         plan: path of a `plan.json`, or of its folder.
         endpoints: `admin` and `service_url` must be given.
-        yes: unload bundles; else everything is looked at and nothing changed.
-        journal: path; default: that of the plan with `.journal` behind it.
+        yes: whether bundles are unloaded. Otherwise everything is checked and nothing is changed.
+        journal: path, by default that of the plan with the suffix `.journal`.
 
     Raises:
-        InputError: if plan, journal or cluster do not fit together, owners cannot be read, or the token may not unload.
+        InputError: if plan, journal or cluster do not match, owners cannot be read, or the token may not
+            unload.
         StateError: if shedding cannot be switched on again.
     """
     content, path = read_plan(plan), Path(journal or journal_of(plan))
@@ -83,18 +84,18 @@ def apply(
 
 
 def rollback(journal: str | Path, endpoints: Endpoints, *, yes: bool = False, how: How | None = None) -> Applied:
-    """Give bundles back to the owners of the start, as far as those are alive; arguments and errors as of `apply`."""
+    """Give bundles back to their initial owners if these are alive. Arguments and errors are those of `apply`."""
     content = read_journal(journal).plan
     assert content is not None
     return _carried_out(Path(journal), content, endpoints, how or How(), yes=yes, is_back=True)
 
 
 def recover(journal: str | Path, endpoints: Endpoints, say: Callable[[str], None] = print) -> bool:
-    """Put shedding back if a killed `apply` has left it off; return whether it had.
+    """Restore shedding if a killed `apply` has left it off. Return whether it had.
 
     Raises:
-        InputError: if the journal is none, or of another cluster.
-        StateError: if it cannot be put back.
+        InputError: if the journal is invalid, or of another cluster.
+        StateError: if it cannot be restored.
     """
     content = read_journal(journal).plan
     assert content is not None

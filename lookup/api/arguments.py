@@ -12,12 +12,12 @@ from lookup.model.quoting import shown, suggestion
 
 __all__ = ["Say", "names_of", "policies_of", "require_apart", "require_mapping", "require_path"]
 
-#: Takes one short sentence for a person: what is being done, or a warning.
+#: Takes one short sentence for a person about the current step, or a warning.
 Say: TypeAlias = Callable[[str], None]
 
 
 def names_of(name: str, given: object) -> tuple[str, ...]:
-    """Return the names that an argument gives; a text is one name, not its letters."""
+    """Convert an argument to names. A text is one name, not its letters."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(one, str) for one in names):
         raise _wrong(name, given, "a name or a list of names")
@@ -25,12 +25,12 @@ def names_of(name: str, given: object) -> tuple[str, ...]:
 
 
 def policies_of(given: object) -> list[object] | None:
-    """Return policies as settings have them; texts that are no paths are names of policies that ship."""
+    """Convert policies to the form of settings. Texts that are not paths are names of shipped policies."""
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise _wrong("policies", given, "a list of names, paths and mappings")
-    # Loaded if policies are given: a command's help needs no settings.
+    # Loaded if policies are given, since a command's help does not need settings.
     from lookup.settings.shipped import shipped_files
 
     known = {one.name: str(one.path) for one in shipped_files().values() if one.kind == "policy"}
@@ -43,11 +43,11 @@ def policies_of(given: object) -> list[object] | None:
 
 
 def require_apart(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
-    """Refuse outputs among the inputs: the next run would read results as a table, or lose its settings.
+    """Refuse outputs among the inputs, since the next run would read results as a table, or lose its settings.
 
     Args:
-        outputs: paths by the names of their arguments; None if one is not given.
-        inputs: likewise; one that is no argument by what else it is called.
+        outputs: paths by the names of their arguments, None if one is not given.
+        inputs: the same for inputs. An input that is not an argument has a common name.
     """
     from lookup.logs.outputs import relation
 
@@ -70,7 +70,7 @@ def require_mapping(name: str, given: object) -> None:
 
 
 def require_path(name: str, given: Any, *, or_mapping: bool = False) -> str:
-    """Return the text of a path, of a mapping none; refuse any other argument."""
+    """Convert a path to text, and a mapping to an empty text. Refuse any other argument."""
     if not isinstance(given, str | os.PathLike) and not (or_mapping and isinstance(given, Mapping)):
         raise _wrong(name, given, "a path or a mapping" if or_mapping else "a path")
     return "" if isinstance(given, Mapping) else os.fspath(given)

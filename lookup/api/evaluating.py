@@ -1,4 +1,4 @@
-"""Evaluate policies over a log, from settings to a folder of results, and confirm a finished run on other luck."""
+"""Evaluate policies over a log, from settings to a folder of results, and confirm a finished run with new seeds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Clock:
         self.stages[f"{stage}_s"], self._last = round(now - self._last, 3), now
 
     def figures(self, inputs: InputFacts) -> dict[str, float | str]:
-        """Return all stages, the total, and rates of the replay."""
+        """Compute the times of all stages, the total, and rates of the replay."""
         # A log of a few rows may take less than the millisecond that stages are rounded to.
         seconds = self.stages.get("replay_s") or 0.001
         figures: dict[str, float | str] = {"started": self.started, **self.stages}
@@ -91,30 +91,32 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and few are needed
 ) -> Evaluation:
     """Replay policies over a log and compare them with the incumbent.
 
-    A table is its path, a frame of pandas, Arrow, Polars, DuckDB or Spark, or a list of mappings. Arguments win over
-    the settings.
+    A table is its path, a frame of pandas, Arrow, Polars, DuckDB or Spark, or a list of mappings. Arguments
+    take precedence over the settings.
 
     Args:
-        lookups: the log, a table LOOKUPS; a DataFrame of Spark is read by its own session and needs `seq`.
-        policies: each the name of one that ships, the path of a TOML file, or what would stand in it.
-        incumbent: name of the policy that the others are compared with, the one that your cluster runs today.
-        settings: path of an evaluation, or what would stand in it; needed only for more than arguments can say.
-        brokers: a table BROKERS, who was registered when; or, without times, rows as `brokers` of the settings has.
-        loads: a table LOADS, what brokers reported, for `evaluation.load = "reported"`.
+        lookups: the log, a table LOOKUPS. A DataFrame of Spark is read by its own session and needs `seq`.
+        policies: each is the name of a shipped policy, the path of a TOML file, or the content of such a file.
+        incumbent: name of the policy that the others are compared with, which your cluster runs today.
+        settings: path of an evaluation, or its content. Only needed for settings without an argument.
+        brokers: a table BROKERS with the times of registrations, or without times, rows in the form of
+            `brokers` in the settings.
+        loads: a table LOADS with reports of brokers, for `evaluation.load = "reported"`.
         bundles: a table BUNDLES, statistics of bundles.
-        ownership: a table OWNERSHIP: first owners, unloads by administrators, splits.
-        output: folder for the results, which must not exist or be empty; default: a temporary one, which goes with what
-            is returned.
+        ownership: a table OWNERSHIP, with first owners, unloads by administrators, and splits.
+        output: folder for the results, which must not exist or be empty, by default a temporary one, which is
+            removed with the returned object.
         force: replace earlier results in `output`.
-        by: dimensions by which figures are also told apart, or one of them: tenant, namespace, rack, hour.
+        by: one or several dimensions by which figures are also reported, from tenant, namespace, rack, hour.
         overrides: settings by key path, `{"evaluation.seeds": 30}`.
-        workers: a Spark session, or `InProcess()`; default: the active session, else this process and forks of it for
-            a log of fewer than 200,000 rows, else a local session, which stays.
+        workers: a Spark session, or `InProcess()`. The default is the active session, else this process and
+            forks of it for a log of fewer than 200,000 rows, else a local session, which stays.
         progress: called with one short sentence at each step.
-        warn: called with a sentence a user should read.
+        warn: called with a sentence that a user should read.
 
     Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
+        PulsarLookupError: in one sentence, for anything that the caller has to change. `output` is then
+            unchanged.
     """
     from lookup.api.workers import check_workers, workers_for
 
@@ -167,10 +169,10 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     command: Sequence[str],
     clock: Clock,
 ) -> tuple[Scored, Results]:
-    """Replay, score and write all results into a draft; the page only if what draws it is installed.
+    """Replay, score and write all results into a draft. The page is written only if its drawing code is installed.
 
     Args:
-        frames: tables whose files are those of this call only.
+        frames: tables whose files belong to this call only.
     """
     settings = selection.settings
     asked = workers if lookups is None else lookups.sparkSession
@@ -190,7 +192,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     sink = pa.BufferOutputStream()
     pq.write_table(figures_table(results.figures), sink, compression="zstd")
     target.write("metrics.parquet", sink.getvalue().to_pybytes())
-    # After the results, since it has the time that these have taken; the page is drawn from what stands there.
+    # After the results, since it has their time. The page is drawn from its content.
     facts = RunFacts(
         command=command,
         exit_code=scored.exit_code,
@@ -211,12 +213,12 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         progress("drawing the page")
         try:
             page = html_report(read_run(target.path, manifest=written), folder=target.output).encode()
-        # Hours of replays are behind the results, which are complete without the page; it can be drawn again.
+        # The results are complete without the page and may have taken hours of replays. The page can be drawn again.
         except Exception as error:  # noqa: BLE001  any fault of a chart
             warn(f"{PAGE} could not be drawn, all other results are complete: {type(error).__name__}: {error}")
         else:
             target.write(PAGE, page)
-    # The last file of all: a run without a manifest is not complete, and is not read.
+    # The last file of all. A run without a manifest is not complete, and is not read.
     target.write("manifest.json", written)
     for sentence in no_answer_sentences(results):
         warn(sentence)
@@ -228,7 +230,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
 
 
 def size_of(settings: EvaluationFile) -> Size:
-    """Return how much a run reads."""
+    """Measure the size of a run's inputs."""
     log = settings.inputs.lookups
     return rows_of(sum(file.rows for file in list_log(log)) if log else 0)
 
@@ -237,7 +239,7 @@ def check_inputs(settings: EvaluationFile, *, has_frame: bool = False) -> None:
     """Report every table that is missing or malformed, before Spark takes seconds to start.
 
     Args:
-        has_frame: the log is given as a DataFrame, and settings need not name one.
+        has_frame: whether the log is given as a DataFrame, so that settings need not name one.
     """
     if settings.inputs.lookups is None and not has_frame:
         raise SettingsError(
@@ -249,16 +251,16 @@ def check_inputs(settings: EvaluationFile, *, has_frame: bool = False) -> None:
 
 
 def scored_of(selection: Selection, outcome: ReplayOutcome) -> Scored:
-    """Score a replay; its settings have the seeds that were drawn: who reads them can replay the run."""
+    """Score a replay. Its settings contain the drawn seeds, with which readers can replay the run."""
     settings = selection.settings
     evaluation = settings.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
-    # Built-in metrics in the order of the reports, then those of plug-ins by name: registries have no order.
+    # Built-in metrics in the order of the reports, then metrics of plug-ins by name, since registries have no order.
     builtin = {metric.name: rank for rank, metric in enumerate(lookup_register_metrics())}
     metrics = sorted(
         metrics_of(selection.registry),
         key=lambda metric: (builtin[metric.name], "") if metric.name in builtin else (len(builtin), metric.name),
     )
-    # Properties that a policy reads, or that settings give to clients: by these the scores tell clients apart.
+    # Properties that a policy reads, or that settings give to clients, which distinguish clients in the scores.
     reads = {name for policy in selection.policies for name in policy.reads if name.startswith("properties.")}
     labels = {name.removeprefix("properties.") for name in reads}
     labels.update(*(entry.properties for entry in settings.clients))
@@ -270,16 +272,16 @@ def scored_of(selection: Selection, outcome: ReplayOutcome) -> Scored:
 def confirm(
     run: str | os.PathLike[str], lookups: Table | None = None, *, candidate: str | None = None, **given: Any
 ) -> tuple[Evaluation, list[str]]:
-    """Replay the winner of a run and its incumbent with new seeds, and say what is left of the difference.
+    """Replay the winner of a run and its incumbent with new seeds, and describe the remaining difference.
 
     Args:
         run: folder of an earlier evaluation.
-        lookups: another log; default: that of the run, and so for the other tables.
-        candidate: in place of the winner.
-        given: other arguments of `evaluate`, but for policies and settings.
+        lookups: another log, by default that of the run. The same applies to the other tables.
+        candidate: replaces the winner.
+        given: other arguments of `evaluate`, except policies and settings.
 
     Returns:
-        The evaluation, and a sentence for each figure in which the two were told apart.
+        The evaluation, and a sentence for each figure with a significant difference.
     """
     earlier = read_run(require_path("run", run))
     for name, recorded in earlier.manifest["inputs"].items():

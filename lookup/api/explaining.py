@@ -1,4 +1,4 @@
-"""Explain how policies answer one lookup; without Spark."""
+"""Explain policies' answers to one lookup, without Spark."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from lookup.settings import EvaluationFile, broker_intervals, client_rules, labe
 
 __all__ = ["ALL", "Explained", "Scene", "explain", "explain_selected"]
 
-#: Stands in `usage` for every broker that is not named.
+#: Key in `usage` for every broker without a value of its own.
 ALL = "*"
 
 
@@ -48,7 +48,7 @@ class Scene:
 
     settings: EvaluationFile
     cluster: str
-    #: µs since the Unix epoch; 0 if all brokers are always registered
+    #: µs since the Unix epoch, 0 if all brokers are always registered
     at_us: int
     request: LookupRequest
     roster: Roster
@@ -57,7 +57,7 @@ class Scene:
     load: Load
 
     def view(self) -> ClusterView:
-        """Return the cluster as a policy sees it before any broker owns a bundle."""
+        """Build the view of the cluster for a policy before any broker owns a bundle."""
         return ClusterView(
             cluster=self.cluster,
             brokers=self.roster,
@@ -79,13 +79,13 @@ class Explained:
     """Why policies answer a lookup as they do."""
 
     scene: Scene
-    #: why no policy is asked; None if they are
+    #: why policies are not evaluated, None if they are
     answered_without_policy: str | None
     #: by policy
     policies: Mapping[str, Explanation]
 
     def document(self) -> dict[str, Any]:
-        """Return the explanation as JSON has it."""
+        """Convert the explanation to a JSON object."""
         request = self.scene.request
         return {
             "request": {
@@ -117,16 +117,17 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     """Explain one lookup, policy by policy.
 
     Args:
-        settings: path of an evaluation, or what would stand in it.
-        topic: a short name means one in public/default.
-        brokers: who was registered when, as for `evaluate`; default: `inputs.brokers`, or `brokers`, of the settings.
+        settings: path of an evaluation, or its content.
+        topic: a short name is completed to one in public/default.
+        brokers: times of registrations, as for `evaluate`, by default `inputs.brokers`, or `brokers`, of the
+            settings.
         properties: lookup properties that the client sends.
-        client: by which `[[clients]]` adds properties.
+        client: client for which `[[clients]]` adds properties.
         cluster: needed if there are several.
-        at_us: moment that decides who is registered, µs since the Unix epoch; default: when a broker last was.
-        usage: load / capacity by broker, under "*" of all others.
-        policy: names of the policies to explain, or one of them; default: all.
-        overrides: settings by key path, which win over those given.
+        at_us: moment of the registrations, µs since the Unix epoch, by default the last one with a broker.
+        usage: load / capacity by broker, with "*" for all others.
+        policy: one or several names of policies to explain, by default all.
+        overrides: settings by key path, which take precedence over those given.
     """
     for name, mapping in (("properties", properties), ("usage", usage)):
         require_mapping(name, mapping)
@@ -155,14 +156,14 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
     policy: Sequence[str],
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Explained:
-    """Explain one lookup by an evaluation that was read before; otherwise like `explain`."""
+    """Explain one lookup by an evaluation that was already read. Otherwise it works like `explain`."""
     by_name = {one.name: one for one in selection.policies}
     for name in policy:
         if name not in by_name:
             sentence = f": there is no policy {name!r}; {suggestion(name, by_name)}"
             raise SettingsError(Argument("policy"), sentence)
     settings = selection.settings
-    # Checked in this order: a broker or a name can only be wrong for a cluster that is known.
+    # Checked in this order, since a broker or a name can only be wrong for a known cluster.
     asked, at_us, roster, registered = _registry_at(settings, cluster, at_us, warn)
     load = _supposed_load(roster, usage)
     whole = TopicName.expand(topic)
@@ -188,7 +189,7 @@ def _bundle_in(namespaces: NamespacePolicies, topic: TopicName) -> str:
 
 
 def _answered_without_policy(request: LookupRequest) -> str | None:
-    """Return why no policy is asked, if none is; see `ExtensibleLoadManagerImpl.assign` in Pulsar."""
+    """Explain why policies are not evaluated, if so (see `ExtensibleLoadManagerImpl.assign` in Pulsar)."""
     if request.topic is not None and is_internal_topic(request.topic):
         return "This topic is the load manager's own; the leader serves it and no policy is asked."
     broker = pinned_broker(request.namespace)
@@ -198,13 +199,14 @@ def _answered_without_policy(request: LookupRequest) -> str | None:
 def _registry_at(
     settings: EvaluationFile, cluster: str | None, at_us: int | None, warn: Callable[[str], None]
 ) -> tuple[str, int, Roster, NDArray[np.bool_]]:
-    """Return the cluster that is asked, the moment, its brokers, and which of them are registered then."""
+    """Find the requested cluster, the moment, its brokers, and which of them are registered then."""
     timelines = _timelines(settings, warn)
     asked = _cluster(timelines, cluster)
     # With brokers that belong to every cluster any name will do, and their timeline has none.
     registrations = timelines.get(asked, timelines.get("", ()))
     if at_us is None:
-        # When a broker was last registered or updated; registrations without a beginning have a time before the epoch.
+        # Time of the last registration or update of a broker. Registrations without a beginning have a time before the
+        # epoch.
         at_us = max((row.ts_us for row in registrations if row.event != "unregistered" and row.ts_us > 0), default=0)
     brokers = {interval.broker.id: interval.broker for interval in broker_intervals(settings, asked)}
     events = ClusterEvents(registrations=registrations, brokers=brokers)
@@ -221,7 +223,7 @@ def _supposed_load(roster: Roster, usage: Mapping[str, float]) -> Load:
     load = Load.unknown(len(roster))
     if not usage:
         return load
-    # NaN for brokers that are not named: as in a replay, it means that a broker has not reported.
+    # NaN for brokers that are not named, which means, as in a replay, that a broker has not reported.
     used = np.array([usage.get(broker, usage.get(ALL, np.nan)) for broker in known])
     return Load(used, used * capacities(roster, None), load.topics, load.top_bundles)
 

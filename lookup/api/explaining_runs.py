@@ -1,12 +1,14 @@
-"""Explain what happened in a finished run: the owners of a topic, a decision, a cycle.
+"""Explain the events of a finished run, such as the owners of a topic, a decision, or a cycle.
 
-What a run recorded is read out of its folder. What it did not record, the load that policies saw and the answer of
-every part, is found by replaying the log once more up to that instant, and compared with the record.
+The records of a run are read from its folder. Unrecorded data, which is the load that policies saw and the
+answer of every part, comes from replaying the log once more up to that instant. It is compared with the
+record.
 
-All functions take the folder or URI that an evaluation has written. `cluster` and `policy` have to be given only if
-several are possible, and `seed` is by default the first replicate. Those that read the log again are given `workers`,
-a Spark session or `InProcess()`, by default what `evaluate` takes for the same log, and call `progress` with
-one short sentence at each step. All raise a `PulsarLookupError`, a sentence, for whatever the caller has to change.
+All functions take the folder or URI that an evaluation has written. `cluster` and `policy` have to be given
+only if several are possible, and `seed` is by default the first replicate. Functions that read the log
+again take `workers`, a Spark session or `InProcess()`, by default as for `evaluate` with the same log. They
+call `progress` with one short sentence at each step. All raise a `PulsarLookupError`, a sentence, for
+anything that the caller has to change.
 """
 
 from __future__ import annotations
@@ -73,14 +75,14 @@ class DecisionExplained:
     seen: tuple[SeenBroker, ...]
     explanation: Explanation
     decision: Decision
-    #: how often dice were rolled for the bundle before, and what they gave; None if none were needed
+    #: number of earlier draws for the bundle, and the drawn number, None if none was needed
     rolls: int | None
     dice: float | None
-    #: in what it differs from the record, a sentence; None: it is the same
+    #: difference from the record, a sentence, None if it is the same
     difference: str | None
 
     def document(self) -> dict[str, Any]:
-        """Return the decision as JSON has it."""
+        """Convert the decision to a JSON object."""
         request, decision = self.request, self.decision
         return {
             "decision": self.id,
@@ -110,14 +112,14 @@ class CycleExplained:
     settings: Mapping[str, Any]
     #: registered brokers before the cycle
     seen: tuple[SeenBroker, ...]
-    #: what the shedder remembered before the cycle
+    #: memory of the shedder before the cycle
     memory: Mapping[str, Any]
     report: CycleReport[Unload]
-    #: in what it differs from the record, a sentence; None: it is the same
+    #: difference from the record, a sentence, None if it is the same
     difference: str | None
 
     def document(self) -> dict[str, Any]:
-        """Return the cycle as JSON has it."""
+        """Convert the cycle to a JSON object."""
         outcome = self.report.outcome
         return {
             **asdict(self.name),
@@ -149,11 +151,11 @@ def explain_owners(
     cluster: str | None = None,
     seed: int | None = None,
 ) -> tuple[BundleHistory, ...]:
-    """Explain who owned a topic's bundles in a finished run, policy by policy, and why each change was made.
+    """Explain the owners of a topic's bundles in a finished run, policy by policy, and the cause of each change.
 
     Args:
-        topic: a short name means one in public/default.
-        policy: names of policies, or one of them; default: all.
+        topic: a short name is completed to one in public/default.
+        policy: one or several names of policies, by default all.
     """
     past = _open_run(run)
     known = [entry["name"] for entry in past.manifest["settings"]["policies"]]
@@ -169,7 +171,7 @@ def explain_decision(
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda message: None,
 ) -> DecisionExplained:
-    """Take one decision of a finished run once more.
+    """Repeat one decision of a finished run.
 
     Args:
         decision: its id, `CLUSTER/POLICY/SEED/NUMBER`.
@@ -179,13 +181,13 @@ def explain_decision(
     recorded: dict[str, Any] = recorded_table(past, name, "decisions").slice(number, 1).to_pylist()[0]
     again = _again(past, name, recorded["ts"])
     taken = 0
-    #: what was asked about, and how often dice were rolled for its bundle before
+    #: the request, and the number of earlier draws for its bundle
     asked: list[tuple[int, LookupRequest, tuple[SeenBroker, ...], Explanation, int]] = []
 
     def look(manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
         nonlocal taken
         if taken == number and not is_repeated:
-            # Before the decision: an assignment changes owners and memory.
+            # Before the decision, since an assignment changes owners and memory.
             view = manager.view()
             rolls = manager.draws.rolls(request.bundle)
             asked.append((ts_us, request, seen_brokers(view), explain(again.policy, request, view), rolls))
@@ -233,13 +235,13 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
     recorded = cycle_at(past, name, at_us)
     again = _again(past, name, recorded["ts"])
     shedder = again.policy.shedder
-    #: brokers and memory before the cycle; the replay ends with it, so that the last of each is its own
+    #: brokers and memory before the cycle. The replay ends with it, so the last of each belongs to it
     before: list[tuple[tuple[SeenBroker, ...], Mapping[str, Any]]] = []
     reports: list[CycleReport[Unload]] = []
 
     def look(manager: LoadManager) -> None:
         if manager.view().now_us == recorded["ts"]:
-            # What a shedder keeps changes with the cycle.
+            # The memory of a shedder changes with the cycle.
             before.append((seen_brokers(manager.view()), copy.deepcopy(manager.memory.get(memory_key(shedder), {}))))
 
     with _at_work(past, workers, progress) as (works, work):
@@ -278,9 +280,9 @@ def _policy_with_shedder(run: Run, named: Sequence[str]) -> str:
 
 @contextmanager
 def _at_work(run: Run, workers: Workers | None, progress: Callable[[str], None]) -> Iterator[tuple[Workers, WorkDir]]:
-    """Yield what works on a run's log, and a folder for its files, which is removed.
+    """Yield workers for a run's log, and a folder for their files, which is removed afterwards.
 
-    The folder is beside the run if machines that work share no other.
+    The folder is next to the run if the worker machines do not share another one.
     """
     rows = run.summary["inputs"]["rows"]
     works = workers_for(workers, lambda: rows_of(rows), progress)
@@ -300,7 +302,7 @@ def _at_work(run: Run, workers: Workers | None, progress: Callable[[str], None])
 
 
 def _require_same_inputs(run: Run) -> EvaluationFile:
-    """Return the settings of a run whose tables are what they were."""
+    """Check that the tables of a run are unchanged, and return its settings."""
     settings = settings_of(run)
     if settings.inputs.lookups is None:
         raise InputError(f"{run.path}: its lookups were {FRAME}, which cannot be read again; evaluate a file")
@@ -335,7 +337,7 @@ def _seen_document(broker: SeenBroker) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as a table and JSON have it: texts for members of enumerations, None for NaN, dicts for maps."""
+    """Convert a value for tables and JSON, with texts for members of enumerations, None for NaN, dicts for maps."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list):

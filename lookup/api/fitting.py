@@ -1,4 +1,4 @@
-"""Fit frames as people have them to canonical tables: mappings become JSON, texts times, and one cluster is `main`."""
+"""Convert users' frames to canonical tables, with JSON for mappings, times for texts, and `main` for one cluster."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _TIME = r"try_cast(if(ts rlike '[T ].*(Z|[+-][0-9]{2}:?[0-9]{2})$', ts, concat(t
 def fit_frame(
     frame: Any, table: TableName
 ) -> pd.DataFrame | pa.Table | pa.RecordBatchReader | list[Mapping[str, object]]:
-    """Return a frame with the columns of a table; for brokers without times a list of mappings.
+    """Convert a frame to the columns of a table, or brokers without times to a list of mappings.
 
     Raises:
-        InputError: if it is no table, or cannot be read; naming the column that is missing, or the first value that
-            does not fit.
+        InputError: if it is not a table, or cannot be read, with the missing column, or the first invalid
+            value.
     """
     columns = {column.name: column for column in TABLES[table]}
     frame = _rows(frame, columns, table)
@@ -57,7 +57,7 @@ def fit_frame(
             f"{table}: {what} missing; it needs {join_names(needed)}, and has {join_names(names) or 'no column'}"
         )
     for column in columns.values():
-        # Objects and texts; a column that is there twice is refused by its writer.
+        # Objects and texts. A duplicate column is rejected by its writer.
         is_once = column.kind in _FITTED and names.count(column.name) == 1
         if is_once and frame[column.name].dtype.kind in "OU":
             frame = frame.assign(**{column.name: _fit_column(frame[column.name], column, table)})
@@ -77,7 +77,7 @@ def _rows(
         levels = [name for name in frame.index.names if name in columns and name not in frame.columns]
         return frame.reset_index(levels) if levels else frame
     try:
-        # Spark: its stream, which 4.3 has as well, fails if a column holds times.
+        # Spark's stream, which 4.3 has as well, fails if a column holds times.
         stream = frame.toArrow() if hasattr(frame, "toArrow") else pa.RecordBatchReader.from_stream(frame)
     except (TypeError, pa.ArrowInvalid):  # a column of Polars has a stream as well, but none of rows
         raise InputError(f"{table}: is of type {type(frame).__name__}, which is not a table; {_RIGHT}") from None
@@ -99,7 +99,7 @@ def _rows(
 
 
 def fit_spark(frame: DataFrame) -> DataFrame:
-    """Return a log with the columns of LOOKUPS; times that cannot be read are null, and go to quarantine."""
+    """Convert a log to the columns of LOOKUPS. Unreadable times become null, and go to quarantine."""
     kinds = dict(frame.dtypes)
     fits = {} if "cluster" in kinds else {"cluster": f"'{_MAIN}'"}
     fits |= {"ts": _TIME} if kinds.get("ts") == "string" else {}
@@ -113,7 +113,7 @@ def fit_spark(frame: DataFrame) -> DataFrame:
 def _fit_column(values: pd.Series[Any], column: Column, table: TableName) -> pd.Series[Any]:
     try:
         pairs = zip(values, values.isna(), strict=True)
-        # As objects: pandas would make floats of whole numbers with gaps.
+        # As objects, since pandas would convert integers with gaps to floats.
         return pd.Series([None if gap else _fit(value, column) for value, gap in pairs], values.index, dtype=object)
     except (TypeError, ValueError) as error:
         raise InputError(f"{table}: column {column.name!r}: {error}") from None
@@ -131,7 +131,7 @@ def _fit(value: Any, column: Column) -> object:
 
 
 def _plain(value: Any) -> Any:
-    """Return nested values as JSON has them; a key that another row has is null in Arrow, and was not given."""
+    """Convert nested values to JSON's types. Keys of other rows are null in Arrow, and were not given."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items() if inner is not None}
     # Lists inside are arrays of numpy.

@@ -1,8 +1,8 @@
-"""Write frames of any library as canonical tables, refuse what no column of these can hold, and read tables as frames.
+"""Write frames of any library as canonical tables, reject values that do not fit, and read tables as frames.
 
-Every column is written with the type that `ingest` gives it, so that a replay reads frames as it reads files.
-Categories become texts, and numbers of any width doubles. Times of any unit and zone become µs in UTC; without a zone
-they are in UTC.
+Every column is written with the type that `ingest` gives it, so a replay reads frames as it reads files.
+Categories become texts, and numbers of any width doubles. Times of any unit and zone become µs in UTC.
+Times without a zone are in UTC.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["read_frame", "write_frame"]
 
 
 def write_frame(frame: pd.DataFrame | pa.Table | pa.RecordBatchReader, table: TableName, path: str) -> None:
-    """Write a frame that was fitted as a canonical table; columns that the table does not have are left out.
+    """Write a converted frame as a canonical table. Columns that the table does not have are left out.
 
     Args:
-        table: its columns, and the name of the argument that mistakes are about.
-        path: of the file.
+        table: determines the columns, and the argument's name in messages.
+        path: path of the file.
 
     Raises:
-        InputError: naming the column that is there twice, or of a type that the table cannot hold.
+        InputError: with the column that is duplicate, or of a type that the table cannot hold.
     """
     reader = frame
     if not isinstance(frame, pa.RecordBatchReader):
@@ -50,7 +50,7 @@ def write_frame(frame: pd.DataFrame | pa.Table | pa.RecordBatchReader, table: Ta
 
 def _of_pandas(frame: pd.DataFrame, table: TableName) -> pa.Table:
     present = [name for name in frame.columns if name in CANONICAL[table].names]
-    # pandas permits columns of one name, and Arrow does not say which they are.
+    # pandas permits columns of one name, and Arrow does not report which they are.
     check_types(table, pa.schema([(name, pa.null()) for name in present]), table)
     columns = {}
     for name in present:
@@ -93,12 +93,12 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, table: TableName) -> pa.Chun
 
 
 def read_frame(folder: str, table: str, schema: pa.Schema) -> pd.DataFrame:
-    """Read a table below a folder of results; one that was not written, since it has no row, is empty."""
+    """Read a table below a folder of results. A table without rows was not written, and is empty."""
     system, inner = locate(f"{folder}/{table}")
     if system.get_file_info(inner).type is arrow_fs.FileType.NotFound:
         rows = schema.empty_table()
     else:
-        # The path may say the cluster as well: the column does.
+        # The path may contain the cluster as well, but the column decides.
         rows = pq.read_table(inner, filesystem=system, partitioning=None)
     frame: pd.DataFrame = rows.to_pandas()
     return frame

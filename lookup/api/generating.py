@@ -1,4 +1,4 @@
-"""Write a synthetic log from a seed, and hold its tables: for trials, demonstrations and tests."""
+"""Write a synthetic log from a seed, and hold its tables, for trials, demonstrations and tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["GeneratedLog", "figures_of", "generate", "generate_into"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GeneratedLog:
-    """A synthetic log: its folder, and its tables as DataFrames, which may be large."""
+    """A synthetic log with its folder, and its tables as DataFrames, which may be large."""
 
     report: GenerateReport
 
@@ -40,37 +40,37 @@ class GeneratedLog:
 
     @property
     def lookups(self) -> pd.DataFrame:
-        """What clients asked: the table LOOKUPS."""
+        """The table LOOKUPS with the lookups of clients."""
         return self._table("lookups")
 
     @property
     def brokers(self) -> pd.DataFrame:
-        """Who was registered when: the table BROKERS."""
+        """The table BROKERS with the times of registrations."""
         return self._table("brokers")
 
     @property
     def loads(self) -> pd.DataFrame:
-        """What brokers reported: the table LOADS."""
+        """The table LOADS with the reports of brokers."""
         return self._table("loads")
 
     @property
     def bundles(self) -> pd.DataFrame:
-        """What bundles carried: the table BUNDLES."""
+        """The table BUNDLES with the traffic of bundles."""
         return self._table("bundles")
 
     @property
     def ownership(self) -> pd.DataFrame:
-        """First owners, unloads and splits: the table OWNERSHIP."""
+        """The table OWNERSHIP with first owners, unloads and splits."""
         return self._table("ownership")
 
     def document(self) -> dict[str, Any]:
-        """Return what was written as JSON has it: the folder, the clusters, and how many rows."""
+        """Describe the written log as a JSON object with the folder, the clusters, and the numbers of rows."""
         report = self.report
         written = {"output": report.output, "clusters": list(report.clusters), "rows": dict(report.rows)}
         return written | {"reconnects": report.reconnects}
 
     def __repr__(self) -> str:
-        """Return the folder, and how many rows each table has."""
+        """Show the folder, and the number of rows in each table."""
         rows = ", ".join(f"{count:,} {name}" for name, count in self.report.rows.items())
         return f"<Log of {quantity(len(self.report.clusters), 'cluster')} in {self.folder}: {rows}>"
 
@@ -89,19 +89,20 @@ def generate(
     progress: Callable[[str], None] = lambda message: None,
     **figures: float | str | datetime,
 ) -> GeneratedLog:
-    """Write a synthetic but realistic log; the same figures give the same rows.
+    """Write a synthetic but realistic log. The same figures give the same rows.
 
     Args:
-        output: folder for the tables, which must not exist or be empty; default: a temporary one, which goes with what
-            is returned.
+        output: folder for the tables, which must not exist or be empty, by default a temporary one, which is
+            removed with the returned object.
         force: replace earlier tables in `output`.
         progress: called with one short sentence before the log is written.
-        figures: those of `lookup generate`, like `lookups=20_000`, `topics`, `brokers`, `hours`, `seed`, `policy`;
-            `start` is a time or a text like "2026-01-05T00:00:00Z".
+        figures: the options of `lookup generate`, like `lookups=20_000`, `topics`, `brokers`, `hours`, `seed`,
+            `policy`. `start` is a time or a text like "2026-01-05T00:00:00Z".
 
     Raises:
-        SettingsError: naming every figure that is unknown, wrong or out of range, or what is wrong with the policy.
-        InputError: if the output cannot be written, which is then as it was.
+        SettingsError: with every figure that is unknown, wrong or out of range, or with the mistake in the
+            policy.
+        InputError: if the output cannot be written, which is then unchanged.
     """
     settings = figures_of(figures)
     with result_folder(output) as (folder, ties):
@@ -112,10 +113,10 @@ def generate(
 
 
 def generate_into(output: str, settings: GenerateSettings, *, force: bool, command: Sequence[str]) -> GeneratedLog:
-    """Write a synthetic log, and the manifest that says how to make it again.
+    """Write a synthetic log, and the manifest with which it can be made again.
 
     Args:
-        command: the words of the command line, `lookup` not among them.
+        command: the words of the command line, without `lookup`.
     """
     began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
 

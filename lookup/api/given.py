@@ -1,6 +1,7 @@
-"""Take the tables that a program gives to a function in place of those that its settings name.
+"""Use a program's tables in a function in place of the tables that its settings name.
 
-A frame is written into a file of the call. No sentence names that file: mistakes are about the argument.
+A frame is written into a file of the call. Messages do not name that file, since mistakes are about the
+argument.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FRAME", "ArrowStream", "GivenTables", "Table", "given_tables"]
 
-#: Stands in a manifest for the path of a table that was given as a frame.
+#: Placeholder in a manifest for the path of a table that was given as a frame.
 FRAME = "given as a frame"
 
 
@@ -32,10 +33,10 @@ class ArrowStream(Protocol):
     """A table that hands out its columns by Arrow's interface, such as a frame of Polars or a relation of DuckDB."""
 
     def __arrow_c_stream__(self, _schema: object | None = None, /) -> object:
-        """Return a capsule of Arrow's stream."""
+        """Create a capsule of Arrow's stream."""
 
 
-#: A table: its path, or a frame with its columns, or a list of its rows.
+#: A table, which is its path, a frame with its columns, or a list of its rows.
 Table: TypeAlias = "str | os.PathLike[str] | ArrowStream | pd.DataFrame | DataFrame | Sequence[Mapping[str, object]]"
 
 
@@ -47,13 +48,16 @@ class GivenTables:
     flags: Mapping[str, object]
     #: the log, if it is a DataFrame of Spark
     lookups: DataFrame | None
-    #: arguments by the path of the file that stands for their frames
+    #: arguments by the path of the file that holds their frames
     files: Mapping[str, TableName]
 
     def select(
         self, settings: Any, overrides: Mapping[str, object] | None, warn: Say = lambda sentence: None
     ) -> Selection:
-        """Read an evaluation over these tables; arguments and errors as of `select` in `lookup.api.selection`."""
+        """Read an evaluation over these tables.
+
+        Arguments and errors are those of `select` in `lookup.api.selection`.
+        """
         require_path("settings", settings, or_mapping=True)
         require_mapping("overrides", overrides)
         selection = select(settings, {**(overrides or {}), **self.flags}, warn)
@@ -64,7 +68,7 @@ class GivenTables:
         return replace(selection, settings=selection.settings.model_copy(update={"inputs": inputs}))
 
     def rename(self, sentence: Any) -> Any:
-        """Return a sentence with the names of arguments in place of files and settings that stand for them."""
+        """Replace files and settings in a sentence by the names of the arguments for which they are placeholders."""
         if isinstance(sentence, Sentence):
             return Sentence(*map(self.rename, sentence.parts))
         if not isinstance(sentence, str):
@@ -80,12 +84,12 @@ class GivenTables:
 def given_tables(
     tables: Mapping[str, Any], settings: Mapping[str, object] | None = None, *, keeps_log: bool = False
 ) -> Iterator[GivenTables]:
-    """Yield the tables of a call by the arguments that give them; let mistakes of the body name these arguments.
+    """Yield the tables of a call by argument, and let errors of the body name these arguments.
 
     Args:
-        tables: by name of the table, which is that of the argument; None: not given.
-        settings: likewise what other arguments set, by key path.
-        keeps_log: leave a log that is a DataFrame of Spark as it is.
+        tables: by name of the table, which is that of the argument, None if not given.
+        settings: the same for settings from other arguments, by key path.
+        keeps_log: leave a log that is a DataFrame of Spark unchanged.
     """
     with tempfile.TemporaryDirectory(prefix="lookup-given-") as folder:
         flags = {key: value for key, value in (settings or {}).items() if value is not None}
@@ -96,7 +100,7 @@ def given_tables(
                 flags[f"inputs.{name}"] = os.fspath(table)
             elif name == "brokers" and _are_entries(table):
                 flags[name] = [*map(_entry, table)]
-            # By an attribute: a program that has no Spark need not load it.
+            # By an attribute, since a program without Spark need not load it.
             elif name == "lookups" and keeps_log and hasattr(table, "sparkSession"):
                 from lookup.api.fitting import fit_spark  # of an extra that the caller has
                 from lookup.replay.shares import check_frame
@@ -132,6 +136,6 @@ def _are_entries(table: Any) -> bool:
 
 
 def _entry(row: Mapping[str, object]) -> dict[str, object]:
-    """Return an entry of `[[brokers]]`; columns may have their names in BROKERS."""
+    """Convert a row to an entry of `[[brokers]]`. Columns may have their names in BROKERS."""
     named = {"id" if name == "broker" else name: value for name, value in row.items() if name != "cluster"}
     return named | ({"clusters": [row["cluster"]]} if "cluster" in row else {})

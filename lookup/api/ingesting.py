@@ -1,4 +1,4 @@
-"""Read log files into the canonical tables, for programs; the command checks more, since it names flags."""
+"""Read log files into the canonical tables, for programs. The command checks more, since it names flags."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     plugin_files: Sequence[str] = (),
     workers: Workers | None = None,
 ) -> logs.IngestReport:
-    """Read log files into tables that `evaluate` reads.
+    """Read log files into tables for `evaluate`.
 
     Args:
-        sources: files, folders, globs or URIs, or one of them.
+        sources: one or several files, folders, globs or URIs.
         output: folder for the tables, which must not exist or be empty.
-        reader: name of a log reader; default: the one that `mapping` names.
-        mapping: TOML file with the parameters of the reader, or what would stand in it.
-        cluster: name for rows whose source does not say of which cluster they are.
+        reader: name of a log reader, by default that of `mapping`.
+        mapping: TOML file with the parameters of the reader, or its content.
+        cluster: name for rows whose source does not name their cluster.
         force: replace earlier tables in `output`.
         max_quarantine_ratio: share of unreadable records, in [0, 1], above which nothing is written.
         plugin_files: Python files that register readers.
-        workers: a Spark session, or `InProcess()`; default: the active session, else this process and forks of it for
-            files of fewer than 20 MB together, else a local session, which stays.
+        workers: a Spark session, or `InProcess()`. The default is the active session, else this process and
+            forks of it for files of fewer than 20 MB together, else a local session, which stays.
 
     Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
+        PulsarLookupError: in one sentence, for anything that the caller has to change. `output` is then
+            unchanged.
     """
     require_path("output", output)
     if mapping is not None:

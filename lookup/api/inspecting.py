@@ -17,7 +17,8 @@ from lookup.replay.outcome import Finding
 
 __all__ = ["inspect", "inspect_selected"]
 
-#: Addresses that send nearly all lookups are no clients: this share of so many lookups at least, by two at most.
+#: Addresses that send nearly all lookups are not clients. At most two addresses then send at least this share of at
+#: least so many lookups.
 _NEARLY_ALL, _ENOUGH = 0.95, 100
 
 
@@ -33,16 +34,17 @@ def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
     progress: Callable[[str], None] = lambda message: None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Inspection:
-    """Look at a log before it is replayed: demand, labels, load, and what settings miss in it.
+    """Inspect a log before its replay, with demand, labels, load, and mismatches with settings.
 
     Args:
-        lookups: the log, a path or a frame as for `evaluate`, which this process reads; default: `inputs.lookups` of
-            the settings.
-        settings: an evaluation whose brokers, rules and policies are held against the log, or what would stand in it.
-        brokers: with settings, a table in place of theirs, as for `evaluate`; so are the other three.
-        overrides: settings by key path, which win over those given.
+        lookups: the log, a path or a frame as for `evaluate`, which this process reads, by default
+            `inputs.lookups` of the settings.
+        settings: an evaluation whose brokers, rules and policies are compared with the log, or its content.
+        brokers: with settings, a table in place of theirs, as for `evaluate`. The same applies to the other
+            three.
+        overrides: settings by key path, which take precedence over those given.
         progress: called with one short sentence at each step.
-        warn: called with a sentence a user should read.
+        warn: called with a sentence that a user should read.
     """
     tables = {"brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
     if settings is None:

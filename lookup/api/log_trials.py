@@ -1,4 +1,4 @@
-"""Try candidates of a search on a log: one part is searched, the other is sealed for the finalists."""
+"""Try candidates of a search on one part of a log. The other part is sealed for the finalists."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from lookup.tuning.trials import Shown, policy_name, shown_of
 
 __all__ = ["SEALED", "LogTrials", "log_span"]
 
-#: Batches of a search have other luck than each other, and than the confirmation, which has the last of so many draws.
+#: Batches of a search have seeds different from each other and from the confirmation, which has the last of so many
+#: draws.
 _DRAWS = 16
 #: Folders of the evaluation of the sealed days, and of a batch while it is replayed.
 SEALED, _SCRATCH = "sealed", "batch"
@@ -98,14 +99,14 @@ class LogTrials:
 
     @property
     def span(self) -> dict[str, str | None]:
-        """What is searched and what is sealed, as a document has it."""
+        """The searched and the sealed part, in the form of a document."""
         sealed_from = time_text(self.seal.from_us) if self.has_holdout else None
         return {
             "first": time_text(self.seal.first_us), "sealed_from": sealed_from, "last": time_text(self.seal.last_us)
         }  # fmt: skip
 
     def days(self, *, is_sealed: bool) -> float:
-        """Return how many days are scored, of the search or of its confirmation."""
+        """Compute the number of scored days, of the search or of its confirmation."""
         seal = self.seal
         is_last = is_sealed or not self.has_holdout
         scored_us = seal.last_us + 1 - seal.from_us if is_last else seal.from_us - seal.scored_us
@@ -113,12 +114,12 @@ class LogTrials:
 
     @property
     def settings(self) -> object:
-        """The evaluation; its tables are known by `sealed`."""
+        """The evaluation, whose tables are described by `sealed`."""
         return self.selection.settings.model_dump(mode="json", exclude={"inputs"})
 
     @property
     def sealed(self) -> object:
-        """The tables by what is in them, and where they are divided."""
+        """The tables by their content, and the time at which they are divided."""
         paths = given_inputs(self.selection.settings)
         return [{name: fingerprint(path)["blake2b"] for name, path in paths.items()}, asdict(self.seal)]
 
@@ -131,10 +132,11 @@ class LogTrials:
 
     def replay_batch(self, batch: TrialBatch, number: int, search: Search, progress: Say) -> Shown:
         """Replay a batch over the days of the search."""
-        # Bounds are those of the log, whoever is replayed: once is enough, with the fewest candidates.
+        # Bounds depend only on the log, so they are computed once, with the fewest candidates.
         selection = self._selection(batch.candidates, number, search, replicates=batch.replicates)
         try:
-            # No warnings: that two of so many candidates decide alike is no news, and of the finalists they come later.
+            # Without warnings, since two identical ones of so many candidates are usual, and those of finalists come
+            # later.
             outcome = replay(self.workers, selection.settings, f"{self.folder}/{_SCRATCH}", progress=progress)
         finally:
             with suppress(FileNotFoundError):
@@ -183,10 +185,10 @@ class LogTrials:
 
 
 def log_span(settings: EvaluationFile) -> tuple[int, int]:
-    """Return the first and the last instant of the log that the evaluation reads, µs since the epoch.
+    """Find the first and the last instant of the log that the evaluation reads, µs since the epoch.
 
     Raises:
-        InputError: if the log does not say when it begins and ends.
+        InputError: if the log does not record its beginning and end.
     """
     span = table_span(list_log(str(settings.inputs.lookups)))
     if span is None:

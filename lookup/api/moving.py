@@ -39,23 +39,23 @@ DEFAULT_POLICY = "shipped:rebalance"
 
 @dataclass(frozen=True)
 class ClusterSource:
-    """Where a cluster is read: its record at an instant, or what is reached now."""
+    """The source of a cluster's state, either its record at an instant, or the running cluster now."""
 
-    #: folder of `lookup collect`, path or URI; None: the cluster itself
+    #: folder of `lookup collect`, path or URI, None for the cluster itself
     record: str | None = None
-    #: instant of the record, µs; None: its end
+    #: instant of the record, µs, None for its end
     at_us: int | None = None
     endpoints: Endpoints = Endpoints()
     #: seconds that reading a cluster may take
     wait_s: float = 60.0
-    #: TOML with `[[namespaces]]`: isolation policies and anti-affinity groups
+    #: TOML with `[[namespaces]]` for isolation policies and anti-affinity groups
     namespaces: str | None = None
     #: LOOKUPS of the cluster, path or URI: where clients are
     lookups: str | None = None
 
     @classmethod
     def of(cls, given: ClusterSource | str | os.PathLike[str]) -> ClusterSource:
-        """Return what is given, a path as a record at its end."""
+        """Return the given source, or for a path a record at its end."""
         if isinstance(given, ClusterSource):
             return given
         return cls(require_path("source", given))
@@ -88,7 +88,7 @@ class ClusterSource:
 
 @contextmanager
 def _naming_lookups() -> Iterator[None]:
-    """Name the argument of a table that is not LOOKUPS, and what would be right."""
+    """Name the argument in an error about a table other than LOOKUPS, with the right form."""
     try:
         yield
     except InputError as error:
@@ -108,15 +108,15 @@ class Plan:
         return 0 if self.plan.steps else 4
 
     def document(self) -> dict[str, Any]:
-        """Return what `plan.json` holds, without its checksum."""
+        """Return the content of `plan.json` without its checksum."""
         return self.plan.model_dump(mode="json")
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write `plan.json` into a folder.
 
         Args:
-            folder: path or URI; must not exist or be empty.
-            force: replace an earlier plan; other files stay.
+            folder: path or URI, which must not exist or be empty.
+            force: replace an earlier plan. Other files stay.
 
         Raises:
             InputError: if it cannot be written.
@@ -138,16 +138,19 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
     plugin_files: str | Sequence[str] = (),
     progress: Callable[[str], None] = lambda message: None,
 ) -> Plan:
-    """Plan the moves to make now; nothing is moved.
+    """Plan the moves to make now, without moving anything.
 
     Args:
-        source: a cluster that is reached, or its record; a path is a record, at its end.
-        policy: path of a TOML file with a policy that has a shedder, `shipped:NAME`, or what would stand in it.
-        max_moves: most bundles that move, 1 or more; with either limit the shedder's own budget for a cycle gives way.
-        max_weight: most load that moves, bytes per second, above 0.
-        only: namespaces whose bundles may move, or one.
-        drain: ids of brokers that give up all they own and take nothing, or one; a host does if it names one broker.
-        plugin_files: Python files that register parts, or one of them.
+        source: a running cluster, or its record. A path is a record, at its end.
+        policy: path of a TOML file with a policy that has a shedder, `shipped:NAME`, or the content of such a
+            file.
+        max_moves: greatest number of bundles that move, 1 or more. Either limit replaces the shedder's own
+            budget for a cycle.
+        max_weight: greatest load that moves, bytes per second, above 0.
+        only: one or several namespaces whose bundles may move.
+        drain: one or several ids of brokers that give up all their bundles and take none. A host is sufficient
+            if it has one broker.
+        plugin_files: one or several Python files that register parts.
         progress: called with one short sentence at each step.
     """
     source = ClusterSource.of(source)
@@ -170,10 +173,10 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
 
 
 def open_plan(path: str | os.PathLike[str]) -> Plan:
-    """Return a plan that was written; the path of `plan.json`, or of its folder.
+    """Read a written plan from the path of `plan.json`, or of its folder.
 
     Raises:
-        InputError: if it is none, or was edited.
+        InputError: if it is not a plan, or was edited.
     """
     return Plan(read_plan(require_path("path", path)))
 

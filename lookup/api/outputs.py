@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTPUTS", "PAGE", "PAGE_PACKAGE", "can_draw", "data_frame", "json_row", "result_folder"]
 
-#: The page's file beside `summary.json`.
+#: The page's file next to `summary.json`.
 PAGE = "report.html"
-#: Draws it; of the extra `report`.
+#: The module that draws it, of the extra `report`.
 PAGE_PACKAGE = "jinja2"
 #: Everything an evaluation leaves in its output.
 OUTPUTS = (
@@ -45,7 +45,8 @@ def result_folder(output: str | os.PathLike[str] | None) -> Iterator[tuple[str, 
     """Yield a folder for results, and a function that ties it to the object which the caller returns.
 
     Args:
-        output: path or URI; None: a temporary folder, which goes with that object, or at once if the body fails.
+        output: path or URI. None is a temporary folder, which is removed with that object, or at once if the
+            body fails.
     """
     if output is not None:
         yield require_path("output", output), lambda result: None
@@ -59,19 +60,19 @@ def result_folder(output: str | os.PathLike[str] | None) -> Iterator[tuple[str, 
 
 
 def data_frame(rows: Iterable[Mapping[str, object]], columns: list[str] | None = None) -> pd.DataFrame:
-    """Return rows as a DataFrame; the columns need be named only if there may be no row."""
+    """Build a DataFrame from rows. The columns need be named only if there may be no rows."""
     import pandas as pd
 
     return pd.DataFrame(list(rows), columns=columns)
 
 
 def json_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of plain values as JSON has it: None for numbers that are not finite."""
+    """Convert a row of plain values to JSON's types, with None for numbers that are not finite."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
     }
 
 
 def can_draw() -> bool:
-    """Return whether what draws a page is installed."""
+    """Check whether the drawing code of a page is installed."""
     return find_spec(PAGE_PACKAGE) is not None

@@ -1,4 +1,4 @@
-"""Hold a finished evaluation for a program or a notebook: its folder, its figures as tables, its page; compare two."""
+"""Hold a finished evaluation for a program or a notebook, with its folder, figures and page, and compare two."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Evaluation:
 
     #: of its results
     folder: str
-    #: its figures with their verdicts, and what else the reports have
+    #: its figures with their verdicts, and the other contents of reports
     results: Results
 
     @property
     def exit_code(self) -> int:
-        """0; 3 if a candidate is worse on a primary metric; 4 if a guard, or a required decision, is open."""
+        """The exit code, 3 if a primary metric is worse, 4 if a guard or required decision is open, else 0."""
         return self.results.exit_code
 
     @property
     def answer(self) -> str:
-        """Whether to switch, to keep the incumbent, or that this log cannot tell, in a sentence with the reason."""
+        """The recommendation to switch, to keep the incumbent, or that this log cannot decide, with the reason."""
         return answer(self.results).sentence
 
     @property
@@ -58,36 +58,36 @@ class Evaluation:
 
     @property
     def figures(self) -> pd.DataFrame:
-        """The table FIGURES, as in `metrics.parquet`: every figure with its interval and verdict.
+        """The table FIGURES, as in `metrics.parquet`, with the interval and verdict of every figure.
 
-        Rows of one `scope` add up to the whole demand: `figures[figures.scope == "all clusters"]`.
+        Rows of one `scope` add up to the whole demand, as in `figures[figures.scope == "all clusters"]`.
         """
         frame: pd.DataFrame = figures_table(self.results.figures).to_pandas()
         return frame
 
     @property
     def decisions(self) -> pd.DataFrame:
-        """Every decision with its odds: the table DECISIONS, which may be large."""
+        """The table DECISIONS with every decision and its odds, which may be large."""
         return read_frame(self.folder, "decisions", DECISIONS)
 
     @property
     def owners(self) -> pd.DataFrame:
-        """Who owned which bundle, from when to when: the table OWNERS, which may be large."""
+        """The table OWNERS with the owner of each bundle over time, which may be large."""
         return read_frame(self.folder, "owners", OWNERS)
 
     @property
     def cycles(self) -> pd.DataFrame:
-        """How each cycle of a shedder ended: the table CYCLES."""
+        """The table CYCLES with the outcome of each cycle of a shedder."""
         return read_frame(self.folder, "cycles", CYCLES)
 
     @property
     def cells(self) -> pd.DataFrame:
-        """The weight that each broker served in each balance cell: the table CELLS."""
+        """The table CELLS with the weight that each broker served in each balance cell."""
         return read_frame(self.folder, "cells", CELLS)
 
     @property
     def flows(self) -> pd.DataFrame:
-        """The weight between places of clients and of brokers: the table FLOWS."""
+        """The table FLOWS with the weight between places of clients and of brokers."""
         return read_frame(self.folder, "flows", FLOWS)
 
     @property
@@ -97,17 +97,20 @@ class Evaluation:
 
     @property
     def findings(self) -> pd.DataFrame:
-        """What in the settings had no effect on the log: what, how often, evidence and remedy."""
+        """The settings without effect on the log, each with kind, count, evidence and remedy."""
         findings = self.results.inputs.findings or ()
         return data_frame(map(asdict, findings), [field.name for field in fields(Finding)])
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """Return `manifest.json`: the settings with their sources, fingerprints of the inputs, versions and times."""
+        """The contents of `manifest.json`, such as settings with their sources and fingerprints of inputs.
+
+        Versions and times are in it as well.
+        """
         return dict(read_run(self.folder).manifest)
 
     def document(self) -> dict[str, Any]:
-        """Return `summary.json`: all figures and verdicts, what was read, and what is to be known of both."""
+        """Return `summary.json`, with all figures and verdicts, the inputs, and cautions about both."""
         return dict(read_run(self.folder).summary)
 
     @property
@@ -116,10 +119,10 @@ class Evaluation:
         return markdown_report(self.results)
 
     def page(self) -> str:
-        """Return the report as one HTML page with all charts.
+        """Render the report as one HTML page with all charts.
 
         Raises:
-            SettingsError: if what draws it is not installed.
+            SettingsError: if its drawing code is not installed.
         """
         if not can_draw():
             raise SettingsError(f"the page needs {PAGE_PACKAGE}: install it with pip install 'pulsar-lookup[report]'")
@@ -142,7 +145,7 @@ class Evaluation:
             arrow_fs.copy_files(folder, copy, here, there)
 
     def __repr__(self) -> str:
-        """Return the policies, how much was replayed, and the conclusion, in a few lines at most."""
+        """Show the policies, the size of the replay, and the conclusion, in a few lines at most."""
         sizes = [quantity(len(self.results.clusters), "cluster")]
         if self.results.inputs.lookups is not None:
             sizes.append(quantity(self.results.inputs.lookups, "lookup"))
@@ -165,27 +168,27 @@ class Evaluation:
 
 
 def open_run(run: str | os.PathLike[str]) -> Evaluation:
-    """Return a finished evaluation: its figures and tables, read out of its folder.
+    """Open a finished evaluation, whose figures and tables are read from its folder.
 
     Args:
         run: folder or URI that `evaluate` has written.
 
     Raises:
-        InputError: if it is none, or one of another version.
+        InputError: if it is not an evaluation, or is of another version.
     """
     require_path("run", run)
     return Evaluation(os.fspath(run), read_run(os.fspath(run)).results)
 
 
 def diff(first: str | os.PathLike[str] | Evaluation, second: str | os.PathLike[str] | Evaluation) -> Difference:
-    """Compare two finished evaluations: settings that differ, and figures of the policies that both have.
+    """Compare two finished evaluations by different settings and by figures of the policies in both.
 
     Args:
-        first: folder or URI that `evaluate` has written, or what it has returned.
-        second: another one; changes are from the first to this one.
+        first: folder or URI that `evaluate` has written, or the object it has returned.
+        second: another one. Changes are from the first to this one.
 
     Raises:
-        InputError: if one is none, or one of another version.
+        InputError: if one is not an evaluation, or is of another version.
     """
     before, after = (
         read_run(given.folder if isinstance(given, Evaluation) else require_path(name, given))

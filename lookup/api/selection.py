@@ -1,4 +1,4 @@
-"""Read an evaluation: settings, plug-ins, policies and brokers; all mistakes are reported together."""
+"""Read an evaluation with settings, plug-ins, policies and brokers. All mistakes are reported together."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ class Examined:
     findings: SettingsFindings[EvaluationFile]
     #: None if the plug-ins cannot be loaded
     registry: Registry | None
-    #: those that can be built, in the order of the settings
+    #: policies that can be built, in the order of the settings
     policies: tuple[Policy, ...]
     problems: Sequence[str]
 
 
 def is_about(path: str, table: str) -> bool:
-    """Return whether a file of settings has a table, such as `serving`, that an evaluation does not have."""
+    """Check whether a file of settings has a table, such as `serving`, that an evaluation does not have."""
     try:
         return table in read_toml(Path(path))
     except SettingsError:
-        return False  # it is then read as an evaluation, which reports what is wrong with it
+        return False  # it is then read as an evaluation, which reports its mistakes
 
 
 def select(
@@ -80,13 +80,13 @@ def select(
     """Read an evaluation, load its plug-ins and build its policies.
 
     Args:
-        config: path of the file, or what would stand in it.
-        flags: settings by key path, which win over those of the file.
-        warn: called with a sentence about what is permitted but probably not meant.
-        source: what the flags are called in mistakes.
+        config: path of the file, or its content.
+        flags: settings by key path, which take precedence over those of the file.
+        warn: called with a sentence about a permitted setting that was probably not intended.
+        source: name of the flags in messages.
 
     Raises:
-        SettingsError: all mistakes of settings, plug-ins and policies together.
+        SettingsError: with all mistakes of settings, plug-ins and policies together.
     """
     examined = examine(config, flags, source=source)
     settings = examined.findings.settings
@@ -100,7 +100,7 @@ def select(
 def examine(
     config: str | os.PathLike[str] | Mapping[str, object], flags: Mapping[str, object], *, source: str
 ) -> Examined:
-    """Read an evaluation and check as much of it as can be understood; arguments as for `select`."""
+    """Read an evaluation and check as much of it as can be understood. Arguments are those of `select`."""
     findings = examine_settings(EvaluationFile, config, flags, source=source)
     problems = list(findings.problems)
     if not findings.sound:  # the file could not be read at all
@@ -146,7 +146,7 @@ def fit_to_brokers(settings: EvaluationFile) -> EvaluationFile:
     is_assumed = any(policy.release_note for policy in settings.policies)
     # A check uses no network, and needs no Arrow.
     if path is not None and is_assumed and "://" not in path and find_spec("pyarrow") is not None:
-        with suppress(InputError):  # the run says what is wrong
+        with suppress(InputError):  # the run reports the mistake
             rows = [row for of_cluster in registrations_in(path).values() for row in of_cluster]
             versions += [row.lookup_data.broker_version for row in rows if row.lookup_data is not None]
     release, why = release_of_all(versions)
@@ -171,7 +171,7 @@ def require_shedding(file: TuneFile, settings: EvaluationFile) -> None:
 
 
 def registrations_in(path: str) -> Mapping[str, Sequence[Registration]]:
-    """Read a BROKERS table: registrations in order of time, by cluster. It takes Arrow."""
+    """Read a BROKERS table into registrations in order of time, by cluster. This needs Arrow."""
     from lookup.replay.tables import registrations
 
     table = registrations(path)
@@ -179,13 +179,13 @@ def registrations_in(path: str) -> Mapping[str, Sequence[Registration]]:
 
 
 def given_inputs(settings: EvaluationFile) -> dict[TableName, str]:
-    """Return the path of every table that is given."""
+    """Find the path of every given table."""
     paths = {name: getattr(settings.inputs, name) for name in _TABLES}
     return {name: path for name, path in paths.items() if path is not None}
 
 
 def unreadable_inputs(inputs: Mapping[TableName, str]) -> list[str]:
-    """Return a sentence for each input that is missing, or is no table that a run could read. It takes Arrow."""
+    """Write a sentence for each input that is missing, or is not a table that a run could read. This needs Arrow."""
     from lookup.logs.sources import list_log
 
     problems = []

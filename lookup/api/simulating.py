@@ -1,4 +1,4 @@
-"""Run scenarios in closed loop for programs and for the command; without Spark or Arrow."""
+"""Run scenarios in closed loop for programs and for the command, without Spark or Arrow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
     "ScenarioRun", "Simulation", "policies_of", "read_scenarios", "run_scenario", "simulate",
 ]  # fmt: skip
 
-#: A scenario: the path of its file, `shipped:NAME`, or what would stand in the file.
+#: A scenario, which is the path of its file, `shipped:NAME`, or the content of the file.
 Written: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
 
 
@@ -49,7 +49,7 @@ class ScenarioRun:
 
     @property
     def text(self) -> str:
-        """What the command prints of it."""
+        """The text that the command prints about it."""
         return trends_text(self.file.scenario, self.trends)
 
     @property
@@ -65,13 +65,13 @@ class ScenarioRun:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
-    """Scenarios that were run, and what became of their policies."""
+    """Executed scenarios, and the results of their policies."""
 
     runs: tuple[ScenarioRun, ...]
 
     @property
     def exit_code(self) -> int:
-        """0; 1 if an assertion does not hold."""
+        """The exit code, 0, or 1 if an assertion does not hold."""
         return int(any(run.failures for run in self.runs))
 
     @property
@@ -80,7 +80,7 @@ class Simulation:
         return [sentence for run in self.runs for sentence in run.failures]
 
     def document(self) -> dict[str, Any]:
-        """Return figures and assertions as JSON has them; None for what cannot be computed."""
+        """Convert figures and assertions to a JSON object, with None for values that cannot be computed."""
         return {
             "exit_code": self.exit_code,
             "figures": [
@@ -99,18 +99,18 @@ def simulate(
     progress: Callable[[str], None] = lambda message: None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Simulation:
-    """Run scenarios in closed loop, each against its policies, and check what they assert.
+    """Run scenarios in closed loop, each against its policies, and check their assertions.
 
     Args:
-        scenarios: paths of scenario files, `shipped:NAME`, or what would stand in a file, with paths from the working
-            folder; or one of them.
-        plugin_files: Python files that register parts, or one of them.
+        scenarios: one or several paths of scenario files, `shipped:NAME`, or contents of a file, with paths
+            from the working folder.
+        plugin_files: one or several Python files that register parts.
         progress: called with one short sentence before each scenario.
-        warn: called with a sentence a user should read.
+        warn: called with a sentence that a user should read.
 
     Raises:
-        SettingsError: with all mistakes of a scenario, or naming a policy that cannot be built; nothing was run then.
-        PolicyError: if a part of a policy fails and it says stop.
+        SettingsError: with all mistakes of a scenario, or with a policy that cannot be built, before any run.
+        PolicyError: if a part of a policy fails and `on_error` is stop.
     """
     files, registry = read_scenarios(scenarios), load_plugins(names_of("plugin_files", plugin_files))
     policies = [policies_of(file, registry, warn) for file in files]
@@ -122,7 +122,10 @@ def simulate(
 
 
 def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]:
-    """Read scenarios, all before the first is run: a mistake in the last one does not come after minutes."""
+    """Read all scenarios before the first is run.
+
+    So a mistake in the last one is not found only after minutes.
+    """
     named: dict[str, Any] = {"scenarios": scenarios}
     if isinstance(scenarios, Sequence) and not isinstance(scenarios, str):
         named = {f"scenarios[{number}]": given for number, given in enumerate(scenarios)}
@@ -143,7 +146,7 @@ def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]
 
 
 def policies_of(file: ScenarioFile, registry: Registry, warn: Callable[[str], None]) -> Sequence[Policy]:
-    """Build the policies of a scenario, and warn of what in them is probably not meant."""
+    """Build the policies of a scenario, and warn about settings that were probably not intended."""
     specs = file.scenario.policies
     for warning in policy_warnings(specs):
         warn(f"{file.path}: {warning}")

@@ -1,7 +1,8 @@
-"""Search for settings: try candidates in batches on one part of a log, and judge the best on the part that is sealed.
+"""Search for settings by trying candidates in batches on one part of a log, and judging the best on the other.
 
-Which candidates there are, which go on and what is recommended is decided in `lookup.tuning`; a log is replayed by
-`log_trials`. After every batch `search.json` has what is known, so that a search that was stopped goes on where it was.
+The other part is sealed. `lookup.tuning` generates candidates, selects them and decides on the
+recommendation, and `log_trials` replays a log. After every batch `search.json` has the known results, so an
+interrupted search can be resumed.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Tuning:
 
     @property
     def recommended(self) -> list[dict[str, Any]]:
-        """What is confirmed, best first as the search believed; empty: keep what you have."""
+        """The confirmed candidates, best first in the search's order. If it is empty, keep your settings."""
         return list(self._document["recommended"])
 
     @property
@@ -72,13 +73,13 @@ class Tuning:
 
     @property
     def candidates(self) -> pd.DataFrame:
-        """Every candidate: its number, its space, how it was found, and a column for each setting that it changes."""
+        """The table of candidates, with number, space, origin, and a column for each setting that it changes."""
         about = ("candidate", "space", "origin")
         return data_frame({key: one[key] for key in about} | one["changes"] for one in self._document["candidates"])
 
     @property
     def figures(self) -> pd.DataFrame:
-        """FIGURES with two columns more: `candidate`, 0 for today's settings, and `days`.
+        """The table FIGURES with two additional columns, `candidate`, 0 for today's settings, and `days`.
 
         Days are "search" or "sealed". Totals are those of a day.
         """
@@ -95,11 +96,11 @@ class Tuning:
         return open_run(f"{self.folder}/{SEALED}")
 
     def document(self) -> dict[str, Any]:
-        """Return what `tune.json` holds."""
+        """Return the content of `tune.json`."""
         return dict(self._document)
 
     def __repr__(self) -> str:
-        """Return the answer, and how many candidates there were."""
+        """Show the answer, and the number of candidates."""
         return f"<Tuning of {quantity(len(self._document['candidates']), 'candidate')}: {self.conclusion}>"
 
 
@@ -119,14 +120,15 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     progress: Say = lambda message: None,
     warn: Say = lambda sentence: None,
 ) -> Tuning:
-    """Search for settings that do better than the incumbent's, on one part of a log, and confirm them on the other.
+    """Search for better settings than the incumbent's on one part of a log, and confirm them on the other.
 
     Args:
-        settings: path of a search (`[tune]` and `[[spaces]]`), or what would stand in it.
-        lookups: the log, as for `evaluate`, like the other tables; default: those of the evaluation that it names.
-        output: folder for the results; one with a search that was stopped is gone on with; default: a temporary one.
-        force: begin anew, in the place of earlier results.
-        no_holdout: seal no part of the log, for one that is too short; nothing that is found is confirmed then.
+        settings: path of a search (`[tune]` and `[[spaces]]`), or its content.
+        lookups: the log, as for `evaluate`, like the other tables, by default those of its evaluation.
+        output: folder for the results. An interrupted search in it is resumed. The default is a temporary
+            folder.
+        force: begin again, and replace earlier results.
+        no_holdout: do not seal a part of the log, for a log that is too short. No result is confirmed then.
         overrides: settings by key path, of the search (`tune.candidates`) and of its evaluation.
         workers: as for `evaluate`, and so are the next two.
     """
@@ -151,7 +153,7 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
 
 
 def open_tuning(folder: str | os.PathLike[str]) -> Tuning:
-    """Return a search that is finished.
+    """Open a finished search.
 
     Raises:
         InputError: if there is none.
@@ -179,20 +181,21 @@ class TuneRun:
     trials: LogTrials
     search: Search
     folder: str
-    #: what tells this search, and what it seals, from others
+    #: distinguishes this search, and its sealed part, from others
     identity: str
     days: str
-    #: how many times what is sealed has been opened, by this search or another, and whether this one has
+    #: number of times that the sealed part has been opened, by this search or another, and whether this one has opened
+    #: it
     opened: int
     has_opened: bool
-    #: what batches have shown, by number; of a search that was stopped those that need not be tried again
+    #: results of batches by number. An interrupted search need not repeat these
     records: dict[int, Mapping[str, Any]]
 
     @classmethod
     def of(cls, file: TuneFile, trials: LogTrials, folder: str, *, force: bool) -> TuneRun:
-        """Look at the folder: it is free, or has this search as far as it came."""
+        """Check the folder, which must be free, or contain a part of this search."""
         days = _digest(trials.sealed)
-        # Minutes decide how far a search goes, not what it is.
+        # Minutes determine the length of a search, not its identity.
         sought = file.model_dump(mode="json", exclude={"tune": {"minutes"}})
         identity = _digest([sought, trials.settings, days])
         before = _read(folder, _SEARCH, force=force)
@@ -212,7 +215,7 @@ class TuneRun:
         )
 
     def finish(self, *, progress: Say, warn: Say) -> Tuning:
-        """Search, confirm, and write what was found."""
+        """Search, confirm, and write the results."""
         self._clear()
         self._keep()
         self.trials.begin(self.folder)
@@ -224,7 +227,8 @@ class TuneRun:
                 self._learn(self.records[number])
                 continue
             is_late = minutes is not None and (time.monotonic() - began) / 60 > minutes
-            # What was left out for want of time stays so: candidates of later batches would have other numbers.
+            # Candidates that were left out for lack of time stay out, since candidates of later batches would have
+            # other numbers.
             if number < last or (is_late and number and batch.kind != "race"):
                 continue
             tried, planned = len(self.search.candidates), self.file.tune.candidates
@@ -244,7 +248,7 @@ class TuneRun:
             self._learn(self.records[number])
         finalists = self.search.finalists()
         sealed = self._evaluate_finalists(finalists, progress, warn) if finalists else None
-        # Last: a folder without `tune.json` holds a search that was stopped.
+        # Written last, since a folder without `tune.json` holds an interrupted search.
         found = Tuning(self.folder, self._document(finalists, sealed))
         _write(self.folder, _RESULT, found.document())
         return found
@@ -258,7 +262,7 @@ class TuneRun:
         )
 
     def _clear(self) -> None:
-        """Remove what an earlier search found: until this one has an answer, the folder has none."""
+        """Remove results of an earlier search, so that the folder has no answer until this search has one."""
         system, path = locate(f"{self.folder}/{_RESULT}")
         with suppress(FileNotFoundError):
             system.delete_file(path)
@@ -350,13 +354,13 @@ def _require_place(folder: str, before: Mapping[str, Any] | None, identity: str,
 
 
 def _write(folder: str, name: str, content: Mapping[str, Any]) -> None:
-    """Write a file of a search, with a checksum: what it says is read back unchecked otherwise."""
+    """Write a file of a search with a checksum, since its content is otherwise read back unchecked."""
     checksum = _digest([name, json.loads(documents.json_bytes(content))])
     write_beside(folder, name, documents.json_bytes({**content, "checksum": checksum}))
 
 
 def _read(folder: str, name: str, *, force: bool = False) -> dict[str, Any] | None:
-    """Return a file of a search; None if there is none, or with `force` if what has its name is of something else."""
+    """Read a file of a search. Return None without the file, or with `force` if it belongs to another search."""
     system, inner = locate(f"{folder.rstrip('/')}/{name}")
     with suppress(FileNotFoundError, NotADirectoryError), system.open_input_stream(inner) as stream:
         with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""What runs the tasks of a program: what it gives, which is checked before anything else touches it, or a default."""
+"""Choose the workers for the tasks of a program, which are its own, checked first, or a default."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["check_workers", "workers_for"]
 
 
 def check_workers(workers: object) -> None:
-    """Refuse what is neither a Spark session nor `InProcess()`."""
-    # Sessions of Spark Connect have a type of their own, which cannot be loaded without what it needs.
+    """Refuse objects other than a Spark session or `InProcess()`."""
+    # Sessions of Spark Connect have a type of their own, which cannot be loaded without its dependencies.
     is_session = type(workers).__module__.startswith("pyspark.sql") and type(workers).__name__ == "SparkSession"
     if workers is None or isinstance(workers, InProcess) or is_session:
         return
@@ -23,11 +23,11 @@ def check_workers(workers: object) -> None:
 
 
 def workers_for(given: Workers | None, size: Callable[[], Size], say: Callable[[str], object]) -> Workers:
-    """Return what runs tasks: what is given, else the active session, else by the size of what is read.
+    """Choose the workers, which are the given ones, else the active session, else by the size of the inputs.
 
     Args:
-        size: how much that is; called if it decides.
-        say: called with what was decided by it.
+        size: returns the size, called only if it decides.
+        say: called with the decision by size.
     """
     if chosen := given or in_process(size, say):
         return chosen

@@ -1,9 +1,9 @@
-"""Implement the commands of `lookup`, and the flags, output and failures that they share.
+"""Implement the commands of `lookup`, and their common flags, output and failures.
 
-A file holds a command, or a few about the same things (`topics`, `topic_pairs`). Only those of the command asked for
-are imported, all of them for the help; and Spark and Arrow are an extra and take seconds to load: what needs them is
-imported by the functions that run. Only `sessions`, which starts Spark for them, imports it at its head; `workers` asks
-for it if a command needs Spark.
+A file holds one command, or several related ones (`topics`, `topic_pairs`). Only the files of the requested
+command are imported, or all of them for the help. Spark and Arrow are an extra and take seconds to load, so
+functions that need them import them when they run. Only `sessions`, which starts Spark, imports it at its
+head, and `workers` imports `sessions` if a command needs Spark.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Advise on settings: what is permitted but probably not meant, and what keeps an evaluation from running."""
+"""Advise on settings that are permitted but probably not intended, or that prevent an evaluation."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from lookup.settings import BrokerEntry, EvaluationFile, load_manager_keys, poli
 
 __all__ = ["obstacles_of", "warnings_of"]
 
-#: Form of Pulsar's names of brokers; clients' settings have URLs of the service instead.
+#: Form of Pulsar's names of brokers. Clients' settings have URLs of the service instead.
 _BROKER_ID = re.compile(r"(?!\w+://)\S+:\d+")
 
 
 def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] | None = None) -> list[str]:
-    """Return a sentence for everything that is permitted but probably not meant.
+    """Write a sentence for every setting that is permitted but probably not intended.
 
     Args:
-        reads: by policy, what its parts declare to read; only the engine knows.
+        reads: by policy, the declared reads of its parts, which only the engine knows.
     """
     warnings = [*policy_warnings(settings.policies), *_about_profiles(settings, reads or {}), *_about_names(settings)]
     margins = {"margin": settings.verdict.margin}
@@ -35,7 +35,7 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
 
 
 def obstacles_of(settings: EvaluationFile) -> list[str]:
-    """Return a sentence for everything in valid settings that keeps `lookup evaluate`, and no more, from running."""
+    """Write a sentence for every valid setting that prevents `lookup evaluate` from running, but no other command."""
     obstacles = [
         f"inputs.{name}: {path}: there is no such file or directory, and `lookup evaluate` needs it"
         for name, path in settings.inputs
@@ -54,7 +54,7 @@ def _about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str
     ignoring = []
     for entry, profile in profiled:
         manager = profile.load_manager_class_name
-        # A manager of somebody's own, PIP-368's very use, is taken for extensible; of Pulsar's own only one is.
+        # A user's own manager, PIP-368's very use, counts as extensible. Of Pulsar's own only one is.
         if manager != EXTENSIBLE_MANAGER and manager.startswith("org.apache.pulsar."):
             ignoring.append(_name(entry))
             own = manager.rpartition(".")[2]
@@ -62,7 +62,7 @@ def _about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str
     for name, fields in reads.items() if ignoring else ():
         if any(field == "properties" or field.startswith("properties.") for field in fields):
             yield f"policy {shown(name)} reads lookup properties, which {', '.join(ignoring)} would ignore"
-    # By file: of a profile that several brokers have each thing is said once.
+    # By file, so that each sentence about a profile of several brokers is printed once.
     by_file = {profile.file: profile for _, profile in profiled}
     for file, profile in by_file.items():
         yield from profile.warnings

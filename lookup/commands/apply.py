@@ -1,4 +1,4 @@
-"""Carry out `lookup apply`: make the moves of a plan one by one, take them back, or put shedding back after a kill."""
+"""Carry out `lookup apply`, which makes a plan's moves, rolls them back, or restores shedding after a kill."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMAND"]
 
-#: Flags that say how bundles are moved.
+#: Flags that determine how bundles are moved.
 _OF_MOVES = (
     "yes", "rate", "in_flight", "max_moves", "freeze_shedding", "max_load_age_s", "prometheus", "guard",
 )  # fmt: skip
-#: Exit codes: steps were skipped or are left because of a guard; asked to end.
+#: Exit codes for skipped steps or steps left because of a guard, and for a requested end.
 _STOPPED, _INTERRUPTED = 4, 130
 _RATE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)/(s|min|h)", re.ASCII)
 #: Seconds of the units of a rate.
@@ -74,7 +74,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Carry out, take back or recover; return 0, 4 if steps were skipped or a guard stopped it, 130 after Ctrl-C."""
+    """Carry out, roll back or recover. Return 0, 4 after skipped steps or a stop by a guard, 130 after Ctrl-C."""
     _check(arguments)
     parser = arguments.parser
     endpoints = endpoints_of(arguments)
@@ -111,7 +111,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _stopping(stop: Event, journal: str) -> Iterator[None]:
-    """Let Ctrl-C and other signals that end a run end it after the step under way; twice, at once."""
+    """Let Ctrl-C and other signals that end a run end it after the current step. A second signal ends it at once."""
     received: list[int] = []
 
     def end(number: int, _: FrameType | None) -> None:
@@ -119,7 +119,7 @@ def _stopping(stop: Event, journal: str) -> Iterator[None]:
         stop.set()
         if len(received) == 1:
             note("stops after the current step. Interrupt again to stop at once; the journal lists the unknown steps")
-        # What puts shedding back is not interrupted a third time.
+        # Restoring shedding is not interrupted a third time.
         elif len(received) == 2:
             raise KeyboardInterrupt(f"the journal is in {journal}")
 
@@ -128,7 +128,7 @@ def _stopping(stop: Event, journal: str) -> Iterator[None]:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse flags that cannot work; report all at once."""
+    """Refuse flags that cannot work, and report all at once."""
     problems = []
     given = [name for name in ("plan", "rollback", "recover") if getattr(arguments, name) is not None]
     if len(given) != 1:
@@ -136,7 +136,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.journal is not None and "plan" not in given:
         problems.append("--journal: --rollback and --recover name the journal themselves")
     if arguments.recover is not None:
-        # What is as by default may have been given, which changes nothing.
+        # A value equal to the default may have been given, which changes nothing.
         names = [name for name in _OF_MOVES if getattr(arguments, name) != arguments.parser.get_default(name)]
         flags = (f"--{name.removesuffix('_s').replace('_', '-')}" for name in names)
         problems += [f"{flag}: --recover moves nothing; leave it out" for flag in flags]

@@ -1,4 +1,4 @@
-"""Carry out `lookup config check`: report all mistakes in an evaluation or other settings, and warn of oddities."""
+"""Carry out `lookup config check`, which reports all mistakes in settings, and warns of oddities."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _check_conf(arguments: argparse.Namespace) -> int:
 
 
 def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
-    # Warnings come before mistakes, which are raised: a user should see both at once.
+    # Warnings come before mistakes, which are raised, so that a user sees both at once.
     reads = {policy.name: policy.reads for policy in policies}
     for sentence in (*warnings_of(settings, reads), *obstacles_of(settings), *idle_weights_of(settings)):
         warn(sentence)

@@ -1,4 +1,4 @@
-"""Connect commands to a live cluster: the flag `--cluster`, the variables beside it, and credentials."""
+"""Connect commands to a live cluster with the flag `--cluster`, related variables, and credentials."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cluster_of(arguments: argparse.Namespace) -> ClusterSection:
 
 
 def endpoints_of(arguments: argparse.Namespace) -> Endpoints:
-    """Return the addresses of the cluster, with credentials."""
+    """Find the addresses of the cluster, with credentials."""
     section = cluster_of(arguments)
     require_extra(arguments.parser.prog.partition(" ")[2], "pyarrow", "kazoo", "pulsar", extra="collect")
     from lookup.collect.collector import Endpoints
@@ -65,13 +65,13 @@ def serving_of(arguments: argparse.Namespace, flags: Mapping[str, object]) -> Se
 
 
 def credentials_of(section: ConnectionSection, table: str) -> Credentials:
-    """Read the credentials of a connection; the variable `PULSAR_TOKEN` may hold the token."""
+    """Read the credentials of a connection. The variable `PULSAR_TOKEN` may hold the token."""
     from lookup.collect.sources import Credentials
 
     token = os.environ.get("PULSAR_TOKEN") or None
     credentials = Credentials(section.token_file, token, section.tls_ca, section.tls_cert, section.tls_key)
     try:
-        # Before anything connects: to the client's own threads a bad file is no more than a refusal.
+        # Before any connection, since the client's own threads report a bad file only as a refusal.
         credentials.current_token()
         credentials.tls_context()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Carry out `lookup collect`: record a live cluster until told to stop, and print what was recorded."""
+"""Carry out `lookup collect`, which records a live cluster until a signal, and prints a summary."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from lookup.collect.collector import CollectReport, collect
 
     stop = threading.Event()
-    # Set by every signal that ends a run: what waits in memory is written, and that is the usual end.
+    # Set by every signal that ends a run. Rows in memory are then written, which is the usual end.
     with handled_by(lambda *_: stop.set()):
         for sentence in endpoints.missing:
             warn(arguments.parser.in_flags(sentence))

@@ -1,4 +1,4 @@
-"""Carry out `lookup evaluate`: from settings to a folder of results and a comparison on stdout."""
+"""Carry out `lookup evaluate`, from settings to a folder of results and a comparison on stdout."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def _add_arguments(parser: Parser) -> None:
     add_master(parser)
     parser.add_argument(
         "--by",
-        # Names stay in the order given, which is that of the report's columns; a name that is repeated counts once.
+        # Names stay in the order given, which is that of the report's columns. A repeated name counts once.
         type=lambda text: tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())),
         default=(),
         metavar="DIMENSIONS",
         help="split figures by some of tenant, namespace, rack and hour, as in --by tenant,hour",
     )
-    # What is printed only; the output has the report as JSON and as Markdown in any case.
+    # Only affects printing, since the output always has the report as JSON and as Markdown.
     add_format(parser, "table", "json", "markdown")
     parser.add_argument("--all", action="store_true", help="print every figure and note")
     add_gate(parser)
@@ -75,7 +75,7 @@ def _run(arguments: argparse.Namespace) -> int:
     clock, demands = Clock(), Demands(arguments)
     earlier = None if arguments.confirm is None else read_run(arguments.confirm)
     config = arguments.config if earlier is None else confirming(earlier, arguments.candidate)
-    # `--lookups` wins over `--set`, being the shorter way to say the same.
+    # `--lookups` takes precedence over `--set`, since it is the shorter form.
     lookups = {} if arguments.lookups is None else {"inputs.lookups": arguments.lookups}
     selection = select(config, {**settings_flags(arguments), **lookups}, warn, source=COMMAND_LINE)
     settings = selection.settings

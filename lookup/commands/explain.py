@@ -1,8 +1,8 @@
-"""Carry out `lookup explain`: print why every policy answers one request as it does, or what happened in a run.
+"""Carry out `lookup explain`, which explains every policy's answer to one request, or the events of a run.
 
-A request is put, without Spark, to a cluster with the brokers that are registered at one moment. No broker owns a
-bundle yet, and load is known only as far as `--usage` supposes it. What is asked about a run's folder is answered in
-`explain_run.py`.
+A request is evaluated, without Spark, in a cluster with the brokers that are registered at one moment. No
+broker owns a bundle yet, and load is known only from `--usage`. Questions about a run's folder are answered
+in `explain_run.py`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
 
 
 def _unread(scene: Scene, policies: Sequence[Policy], properties: Mapping[str, str]) -> Iterator[str]:
-    """Say which properties of the request no policy reads, and which was probably meant."""
+    """Name the properties of the request that no policy reads, with the likely intended ones."""
     reads = frozenset[str]().union(*(policy.reads for policy in policies))
     if not policies or "properties" in reads:
         return

@@ -1,4 +1,4 @@
-"""Print how a policy answers a request, and what happened in a run: a decision, a cycle, the owners of a topic."""
+"""Print a policy's answer to a request, and events of a run such as a decision, a cycle, or owners."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 __all__ = ["print_explanation", "run_explained"]
 
-#: Brokers of a cycle that are printed; the fullest and the emptiest of them.
+#: Brokers of a cycle that are printed, the fullest and the emptiest of them.
 _SHOWN_BROKERS = 10
-#: Brokers that a conclusion names; of many with equal odds the table has the rest.
+#: Brokers that a conclusion names. Of many with equal odds the table has the rest.
 _NAMED_BROKERS = 5
 #: Unloads of a cycle that are printed, and best moves.
 _SHOWN_UNLOADS = 10
-#: Things of one kind, such as what is kept of each bundle, up to which a shedder's memory is printed.
+#: Greatest number of entries of one kind, such as one per bundle, that are printed of a shedder's memory.
 _SHOWN_MEMORIES = 10
 _BEGINNINGS = {"shedder": "named by the shedder", "split": "by the split", "log": "as in the log before the run"}
 _ENDS = {"forced": "the broker left", "admin": "an administrator unloaded it", "split": "it was split"}
 
 
 def run_explained(arguments: argparse.Namespace) -> int:
-    """Explain what the flags ask about in the run's folder, and return 0."""
+    """Explain the event that the flags select in the run's folder, and return 0."""
     require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.api.tuning import require_no_tuning
     from lookup.commands.workers import NO_SPARK, workers_of
@@ -58,7 +58,7 @@ def run_explained(arguments: argparse.Namespace) -> int:
         report = stack.enter_context(progress("reading the run"))
         if arguments.topic is not None:
             _require_topic(run, arguments.topic)
-        # The tables of a run are read here; what was not recorded is found by replaying the log.
+        # The tables of a run are read here. Unrecorded data is found by replaying the log.
         master = arguments.master if arguments.topic is None else NO_SPARK
         workers = stack.enter_context(workers_of(master, lambda: rows_of(rows), starting=report))
         document, show = _answer_question(arguments, workers, report)
@@ -70,7 +70,7 @@ def run_explained(arguments: argparse.Namespace) -> int:
 
 
 def _require_topic(run: Run, topic: str) -> None:
-    """Refuse a topic that the log does not have; a log that is gone has any."""
+    """Refuse a topic that the log does not have. A missing log accepts any."""
     import pyarrow.compute as pc
 
     from lookup.logs.sources import list_log, open_parquet
@@ -96,7 +96,7 @@ def _require_topic(run: Run, topic: str) -> None:
 def _answer_question(
     arguments: argparse.Namespace, workers: Workers, report: Callable[[str], None]
 ) -> tuple[Any, Callable[[Console], None]]:
-    """Return the answer to the question of the flags, as JSON has it, and what prints it."""
+    """Answer the question of the flags with a JSON object and a function that prints it."""
     from lookup.api.explaining_runs import explain_cycle, explain_decision, explain_owners
 
     folder, at_us = arguments.config, arguments.at_us
@@ -198,7 +198,10 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
 
 
 def _describe_memory(key: str, kept: object) -> tuple[str, str]:
-    """Return the name and the text of what a shedder remembers: instants, in µs, as times; of many things how many."""
+    """Describe an entry of a shedder's memory by name and text, with instants in µs as times.
+
+    Long collections are described by their counts.
+    """
     name = key.removesuffix("_us")
     if isinstance(kept, Mapping | list) and len(kept) > _SHOWN_MEMORIES:
         return name, f"{len(kept):,} entries"
@@ -243,7 +246,7 @@ def _ending(step: OwnerStep) -> str:
 def _print_seen(
     console: Console, seen: tuple[SeenBroker, ...], remembered: Mapping[str, Mapping[str, Any]] | None = None
 ) -> None:
-    """Print the brokers by usage, the fullest first; of many those at both ends."""
+    """Print the brokers by usage, the fullest first, and of many brokers the ones at both ends."""
     kept = remembered or {}
     ranked = sorted(seen, key=lambda broker: (-broker.usage if broker.usage == broker.usage else 1.0, broker.broker))
     if len(ranked) > _SHOWN_BROKERS:
@@ -283,7 +286,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     """Print one policy's answer."""
     console.print()
     console.print(plain(f"policy {explanation.policy}", style="bold"))
-    # By odds, then by score, since policies that choose the best give all others odds of 0; ties by name.
+    # By odds, then by score, since policies that choose the best give all others odds of 0. Ties are sorted by name.
     candidates = sorted(
         (vote for vote in explanation.votes if vote.reason is None),
         key=lambda vote: (-vote.probability, -(vote.score or 0.0), vote.broker),
@@ -297,7 +300,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
             rows.append((vote.broker, f"{vote.probability:.4f}", total, *scores))
         plain_table(console, ("broker", "odds", "score", *scorers), rows)
     for line in _sentences(explanation):
-        # Soft: in a file or a pipe a reason stays one line, however long a plug-in words it.
+        # Soft, so in a file or a pipe a plug-in's reason stays one line, for any length.
         console.print(plain(line), soft_wrap=not console.is_terminal)
 
 

@@ -1,8 +1,9 @@
-"""Turn the early ends of a run into sentences: interruptions, failed Spark jobs, refusals of the operating system.
+"""Turn the early ends of a run into sentences, such as interruptions, failed Spark jobs and system errors.
 
-Spark's errors carry the traceback of a worker as text, and pyspark has no type or field for the cause. So their texts
-are matched, here and nowhere else, and their types are recognised by module name, because commands must fail well
-without pyspark, too. `tests/commands/test_failures.py` makes Spark fail and notices if a release words it differently.
+Spark's errors contain the traceback of a worker as text, and pyspark does not have a type or field for the
+cause. So their texts are matched, only here, and their types are recognised by module name, because
+commands must fail well without pyspark, too. `tests/commands/test_failures.py` makes Spark fail and notices
+if a release changes the words.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = [
     "sentences_of_system",
 ]  # fmt: skip
 
-#: Signals that end a run as Ctrl-C does: of `kill`, and of a terminal that is closed (which Windows does not know).
+#: Signals that end a run as Ctrl-C does, from `kill`, and from a closed terminal (which Windows does not know).
 ENDING = tuple({signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)})
 
 #: Spark's message for a job that pyspark's own handler of Ctrl-C has cancelled.
@@ -52,9 +53,9 @@ _GONE = re.compile(
 def handled_by(
     handler: Callable[[int, FrameType | None], object], numbers: Iterable[int] | None = None
 ) -> Iterator[None]:
-    """Handle signals by a function while the body runs; outside the main thread, which alone gets any, do nothing.
+    """Handle signals by a function while the body runs. Outside the main thread, which alone gets any, do nothing.
 
-    By default these are all that end a run, but for those that are ignored, as SIGHUP is under nohup.
+    By default these are all signals that end a run, except ignored ones, as SIGHUP is under nohup.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -71,9 +72,10 @@ def handled_by(
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
-    """Hold signals that end a run back until the body is done, and raise `KeyboardInterrupt` then.
+    """Delay signals that end a run until the body is done, and then raise `KeyboardInterrupt`.
 
-    The handlers of before are back afterwards, in place of pyspark's own for Ctrl-C, which prints what it cancels.
+    The previous handlers are restored afterwards, in place of pyspark's own for Ctrl-C, which prints the jobs
+    it cancels.
     """
     received: list[int] = []
     with handled_by(lambda number, frame: received.append(number)):
@@ -83,20 +85,21 @@ def interrupted_later() -> Iterator[None]:
 
 
 def is_interruption(error: BaseException) -> bool:
-    """Return if an error is Ctrl-C or a consequence of it.
+    """Check whether an error is Ctrl-C or a consequence of it.
 
-    Pyspark's handler cancels all jobs, so a thread that waits for a job may fail before the interruption arrives.
+    Pyspark's handler cancels all jobs, so a thread that waits for a job may fail before the interruption
+    arrives.
     """
     return any(isinstance(link, KeyboardInterrupt) or _CANCELLED in str(link) for link in _chain(error))
 
 
 def remaining_files(error: BaseException) -> str | None:
-    """Return what an interrupted command leaves behind, as a clause; None if it is nothing."""
+    """Describe the remains of an interrupted command as a clause, None if there are none."""
     return next((str(link) for link in _chain(error) if isinstance(link, KeyboardInterrupt) and link.args), None)
 
 
 def sentences_of_spark(error: BaseException) -> list[str]:
-    """Return the sentences of our own error within one of Spark, else one about the job; none of other errors."""
+    """Find the sentences of our own error within a Spark error, else one about the job, none for other errors."""
     for link in _chain(error):
         wrapped = list(_WRAPPED.finditer(str(link)))
         if wrapped:
@@ -107,19 +110,19 @@ def sentences_of_spark(error: BaseException) -> list[str]:
         return []
     text = str(failed)
     if _TRACEBACK in text:
-        # The frames of a traceback are indented; the first line that is not says what was raised.
+        # The frames of a traceback are indented. The first line that is not indented has the exception.
         lines = text.rpartition(_TRACEBACK)[2].splitlines()
         cause = next((line for line in lines if line and not line[0].isspace()), lines[-1])
     else:
         lines = text.strip().splitlines()
         cause = next((line for line in lines if _JAVA.search(line)), lines[0] if lines else "Spark gives no reason")
-        # Exceptions of Java name each other in one line, outermost first; behind the last name stands the reason.
+        # Exceptions of Java name each other in one line, outermost first, and the reason follows the last name.
         cause = _ADVICE.sub("", _JAVA.split(cause)[-1]).strip()
     return [f"a Spark task failed: {cause}{'; out of memory?' if _GONE.search(text) else ''}"]
 
 
 def sentences_of_system(error: BaseException) -> list[str]:
-    """Return the refusal of the operating system, like a write to a full disk; none of other errors."""
+    """Describe a refusal of the operating system, like a write to a full disk, or return none for other errors."""
     if not isinstance(error, OSError) or error.errno is None:
         return []
     # Arrow has no field for the file, and a message in two parts: "Cannot create directory 'x'. Detail: [errno 30] ..."

@@ -1,4 +1,4 @@
-"""Judge a run for a pipeline, for `evaluate` and `report`: their flags, and what is printed and written for it."""
+"""Judge a run for a pipeline, for `evaluate` and `report`, with their flags, printed lines and written files."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def add_gate(parser: Parser) -> None:
 
 
 class Demands:
-    """What a pipeline asks of a run, by the flags.
+    """The requirements of a pipeline for a run, from the flags.
 
     Raises:
-        PulsarLookupError: in one sentence, for whatever the user has to change.
+        PulsarLookupError: in one sentence, for anything that the user has to change.
     """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._junit: str | None = arguments.junit
         if self._junit is not None and (not self._junit or Path(self._junit).is_dir()):
             raise SettingsError(f"--junit: {self._junit or 'an empty path'} is not a file; name one to be written")
-        # What a run leaves is read again, by a report of it at the latest.
+        # The results of a run are read again, at the latest by a report of it.
         run = (getattr(arguments, "folder", None) or arguments.output).rstrip("/")
         results = {f"the {name} of a run": f"{run}/{name}" for name in OUTPUTS}
         given = {"against": arguments.against, "budget": arguments.budget}
         require_apart({"junit": self._junit}, given | results)
         self._earlier = None
-        # Loaded if asked for: a parser of these flags needs none of it.
+        # Loaded on demand, since a parser of these flags does not need it.
         if arguments.against is not None:
             from lookup.report.figures import read_run
 
@@ -77,7 +77,7 @@ class Demands:
     def check(
         self, directions: Mapping[str, Better], settings: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]
     ) -> None:
-        """Refuse what cannot be judged, before anything is replayed."""
+        """Refuse requirements that cannot be judged, before any replay."""
         from lookup.report.compare import check_comparable, check_same_world
         from lookup.report.gate import check_budget
 
@@ -88,13 +88,13 @@ class Demands:
             check_comparable(self._earlier, settings, self.budget or ())
 
     def deliver(self, run: Run, *, is_printed: bool) -> int:
-        """Judge a finished run, write and print what was asked for, and return the exit code.
+        """Judge a finished run, write and print the requested results, and return the exit code.
 
         Args:
-            is_printed: whether stdout is for people; else one line goes to stderr.
+            is_printed: whether stdout is for people. Otherwise one line goes to stderr.
 
         Raises:
-            SettingsError: if the budget names what the run does not have.
+            SettingsError: if the budget names a figure that the run does not have.
         """
         from lookup.report.compare import compare_runs, sentences
         from lookup.report.gate import CHECK_HEADS, gate_of, junit_xml
@@ -130,16 +130,17 @@ class Demands:
 
 
 def diff_command(difference: Difference) -> str:
-    """Return the command that prints all of a difference, between backticks."""
+    """Build the command that prints all of a difference, between backticks."""
     return f"`{shlex.join(['lookup', 'diff', difference.first, difference.second, '--all'])}`"
 
 
 def print_difference(console: Console, difference: Difference, how: str = "", *, has_figures: bool = True) -> None:
-    """Print in what two runs differ, the figures first.
+    """Print the difference of two runs, the figures first.
 
     Args:
-        how: the flag or command that lists what tables of ten rows leave out; if it is empty, they leave out nothing.
-        has_figures: else the table of figures is left out.
+        how: the flag or command that lists the rows that tables of ten rows leave out. If it is empty, no rows
+            are left out.
+        has_figures: whether the table of figures is printed.
     """
     from lookup.report.compare import (
         FIGURE_HEADS,
@@ -168,7 +169,7 @@ def print_difference(console: Console, difference: Difference, how: str = "", *,
     if difference.settings:
         sentence(f"{settings_in_words(difference)}.")
         settings = difference.settings[:MOST_ROWS] if how else difference.settings
-        # A long list without its end; Markdown and JSON have the whole.
+        # A long list without its end. Markdown and JSON have the whole.
         clipped = [[text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..." for text in row] for row in settings]
         plain_table(console, SETTING_HEADS, clipped)
         if len(settings) < len(difference.settings):

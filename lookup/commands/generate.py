@@ -1,4 +1,4 @@
-"""Carry out `lookup generate`: write a synthetic but realistic log from a seed."""
+"""Carry out `lookup generate`, which writes a synthetic but realistic log from a seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OTHERS = [field.name for field in fields(GenerateSettings) if field.name not in
 
 def _add_arguments(parser: Parser) -> None:
     add_output(parser, "the tables")
-    # No default for argparse: only figures that were given are passed on, and the dataclass has the defaults.
+    # Without default in argparse. Only given figures are passed on, and the dataclass has the defaults.
     usual = GenerateSettings()
     parser.add_argument(
         "--lookups", type=whole, metavar="N", help=f"number of lookups in all clusters (default: {usual.lookups})"

@@ -1,4 +1,4 @@
-"""Carry out `lookup ingest`: build the reader, run the Spark job, print what was read."""
+"""Carry out `lookup ingest`, which builds the reader, runs the Spark job, and prints the result."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ __all__ = ["COMMAND"]
 
 #: Reasons for quarantine that are printed.
 _SHOWN_REASONS = 5
-#: Files of which nothing is read that are named: a folder of brokers' logs may have hundreds without a lookup.
+#: Number of files without rows that are named. A folder of brokers' logs may have hundreds without a lookup.
 _SHOWN_FILES = 20
 #: Rows from which on it is no chance that all times are full quarters of an hour.
 _TELLING = 10
-#: Share of rows that are the same as others from which on it is said.
+#: Share of duplicate rows from which on they are reported.
 _MANY_DOUBLED = 0.2
 
 
@@ -66,7 +66,7 @@ def _add_arguments(parser: Parser) -> None:
         help="TOML file with the parameters of a reader, or shipped:NAME",
     )
     parser.add_argument("--cluster", type=cluster, metavar="NAME", help="cluster of rows without a cluster")
-    # No default here: the library has it, and importing that would import Spark.
+    # Without default here, since the library has it, and importing that would import Spark.
     parser.add_argument(
         "--max-quarantine-ratio",
         type=ratio,
@@ -104,7 +104,7 @@ def _run(arguments: argparse.Namespace) -> int:
     permitted = arguments.max_quarantine_ratio
 
     def manifest() -> bytes:
-        """Say how the tables were made."""
+        """Describe how the tables were made."""
         facts = RunFacts(
             command=arguments.argv,
             exit_code=0,
@@ -137,7 +137,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _require_apart(read: Mapping[str, str], output: str) -> None:
-    """Refuse what an ingest would replace or what holds its output: it would be gone, or read again."""
+    """Refuse inputs that an ingest would replace or that contain its output.
+
+    They would be lost, or read again.
+    """
     from lookup.logs.ingest import QUARANTINE_TABLE
     from lookup.logs.outputs import relation
     from lookup.logs.schema import CANONICAL
@@ -155,7 +158,7 @@ def _require_apart(read: Mapping[str, str], output: str) -> None:
 
 def _warnings(report: IngestReport) -> Iterator[str]:
     yield from report.lost
-    # The most frequent reasons come first; a log of another format has as many as lines, and five show the pattern.
+    # The most frequent reasons come first. A log of another format has as many as lines, and five show the pattern.
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
         yield (f"in quarantine: {quantity(count, 'record')}{', for instance' if count > 1 else ''}: {reason}")
     for path, count in islice(report.unread.items(), _SHOWN_FILES):
@@ -200,7 +203,7 @@ def _print(report: IngestReport, form: str) -> None:
         rows.append(("quarantine", f"{quarantined:,}", f"{report.output}/quarantine"))
     console = data_console()
     plain_table(console, ("table", "rows", "path"), rows)
-    # Also here, since warnings may go where nobody looks.
+    # Also here, since warnings may be directed to an unread file.
     unread = f"; nothing is read of {quantity(len(report.unread), 'file')}" if report.unread else ""
     skipped = f"{report.skipped:,} of other kinds passed over"
     console.print(Text(f"{quantity(report.lines, 'line')} read, {skipped}{unread}"))

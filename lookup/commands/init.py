@@ -1,4 +1,4 @@
-"""Carry out `lookup init`: write settings to begin with, a mapping for a log or a plug-in; print what to type next."""
+"""Carry out `lookup init`, which writes initial settings, a mapping for a log or a plug-in, and prints next steps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMAND"]
 
-#: Brokers and labels of a log that are written down; more than that belong into a table BROKERS.
+#: Brokers and labels of a log that are written. More belong in a table BROKERS.
 _MOST = 50
 #: Brokers that are proposed at least, and for each label.
 _LEAST, _OF_A_LABEL = 6, 2
@@ -228,7 +228,7 @@ def _print_commands(commands: Sequence[str], arguments: argparse.Namespace) -> N
 
 
 def _echo(row: Mapping[str, Any], cluster: str) -> str:
-    """Return what a lookup is read as, so that a wrong guess is seen; a dash for what the log does not have."""
+    """Show how a lookup is read, so that a wrong guess is visible, with a dash for missing values."""
     values = {**row, "cluster": row.get("cluster") or cluster, "time": time_text(row["ts"]) if "ts" in row else None}
     shown_values = ((name, values.get(name)) for name in ("time", "cluster", "topic", "client", "broker"))
     return ", ".join(f"{name} {'–' if value is None else printable(str(value))}" for name, value in shown_values)
@@ -254,7 +254,7 @@ def _ingest(folder: Path, log: str, arguments: argparse.Namespace) -> str:
 
 
 class _Running(TypedDict):
-    """What a cluster runs: the lines about its policy, the class of its load manager and its release."""
+    """The software of a cluster, with the lines about its policy, the class of its load manager and its release."""
 
     today: str
     incumbent: str
@@ -311,7 +311,7 @@ def _evaluation(
         labels = list(found.labels.get(key, ()))[:_MOST] or ["a", "b", "c"]
         property_name = f"lookup.{key}"
         if beside.brokers:
-            # Twice what a broker carries: half used on average.
+            # Twice the average load of a broker, so that half of the capacity is used.
             capacity = 2 * beside.carried if "bundles" in beside.tables else 0.0
             brokers = "".join(
                 _entry(broker, capacity, clusters=[name] if name else None)
@@ -331,7 +331,7 @@ def _evaluation(
                 properties={property_name: labels},
             )
         clients = "" if found.labels else _CLIENTS
-        # Pulsar's own default; a log that is none of Pulsar's becomes one namespace, whose bundles are all there are.
+        # Pulsar's own default. A log from another system becomes one namespace with the only bundles.
         bundles = 64 if "persistent://log/" in found.mapping or "shipped:access-log" in found.mapping else 4
     if found is not None and not found.labels:
         preferring = """\
@@ -360,7 +360,7 @@ def _evaluation(
 
 
 def _entry(broker: str, capacity: float | None = None, *, count: int = 0, first: int = 0, **rest: object) -> str:
-    # A capacity is in bytes per second, 0 if it is not known; None for a broker that no table has.
+    # A capacity is in bytes per second, 0 if it is not known, None for a broker that no table has.
     lines = ["[[brokers]]", f"id = {toml_text(broker)}"]
     lines += [f"count = {count}", f"first = {first}"] if count else []
     lines += [f"{name} = {toml_text(value)}" for name, value in rest.items() if value is not None]

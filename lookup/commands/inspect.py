@@ -1,4 +1,4 @@
-"""Carry out `lookup inspect`: print what a log holds before it is replayed, and what settings miss in it."""
+"""Carry out `lookup inspect`, which prints a log's contents before a replay, and mismatches with settings."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _print(inspection: Inspection) -> None:
 def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
     minutes = cluster.per_minute
     yield "lookups", f"{cluster.lookups:,}, from {time_text(cluster.first_us)} to {time_text(cluster.last_us)}"
-    # No demand: the lookup that follows a redirect counts, and brokers' own topics do not.
+    # Not demand, since only the lookup after a redirect counts, and brokers' own topics do not.
     own = f"{quantity(cluster.internal, 'lookup')} of topics that brokers use themselves"
     yield "left out", f"{quantity(cluster.redirects, 'redirect')}, {own}"
     most = f"95 % at most {minutes['p95']:,.0f}, at most {minutes['max']:,.0f}"
@@ -127,7 +127,7 @@ def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
 
 
 def _shares(counts: Mapping[str, int], total: int, *, rest: str = "others") -> str:
-    """Return the greatest shares, and what is left under a name of its own."""
+    """Format the greatest shares, and the remainder under a name of its own."""
     named = [(name, count) for name, count in counts.items() if name]
     left = counts.get("", 0) + sum(count for _, count in named[_SHOWN:])
     shown = [f"{name} {count / total:.1%}" for name, count in named[:_SHOWN]]

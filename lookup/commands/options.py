@@ -1,7 +1,7 @@
-"""Define commands and their flags: the parser, its messages, flags of several commands, and values of flags.
+"""Define commands and their flags, with the parser, its messages, common flags, and values of flags.
 
-The parser is `argparse` with sentences in place of its own messages: a mistake names the flag, a right value and the
-help, and no flag is abbreviated or guessed.
+The parser is `argparse` with sentences in place of its own messages. A mistake names the flag, a right
+value and the help, and flags are neither abbreviated nor guessed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 #: Seconds of the units of a duration.
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-#: What values of `--set` are called in mistakes.
+#: Name of values of `--set` in messages.
 COMMAND_LINE = "command line"
 
 
@@ -41,18 +41,21 @@ class Command:
 
     #: as it is typed, `plugins list`
     name: str
-    #: pairs of a command line and what it does
+    #: pairs of a command line and its effect
     examples: tuple[tuple[str, str], ...]
     add_arguments: Callable[[Parser], None]
-    #: does the work and returns the exit code; whatever the user has to change is raised as `PulsarLookupError`, in one
-    #: sentence for each mistake, and an output is then as it was
+    #: does the work and returns the exit code. Mistakes that the user has to change are raised as `PulsarLookupError`,
+    #: in one sentence each, and an output is then unchanged
     run: Callable[[argparse.Namespace], int]
 
 
 class _HelpFormatter(argparse.HelpFormatter):
-    """Wraps help within the terminal: sentences at blanks alone, so that flags stay whole, commands before flags."""
+    """A formatter of help that wraps sentences only at blanks and lists commands before flags.
 
-    # argparse offers no public place for either; tests/commands/test_options.py pins the result.
+    So flags stay whole.
+    """
+
+    # argparse does not have a public place for either, so tests/commands/test_options.py pins the result.
     def _split_lines(self, text: str, width: int) -> list[str]:
         return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
@@ -61,7 +64,7 @@ class _HelpFormatter(argparse.HelpFormatter):
         for line in text.splitlines():
             words = line.lstrip()
             margin = indent + line[: len(line) - len(words)]
-            # Two blanks stand before a command line among the examples.
+            # Two blanks precede a command line among the examples.
             wrap = _command_lines if margin == "  " else self._split_lines
             lines += [margin + part for part in wrap(words, width - len(margin))] or [""]
         return "\n".join(lines)
@@ -98,7 +101,8 @@ class Parser(argparse.ArgumentParser):
 
     def need(self, *names: str, **keywords: Any) -> None:
         """Add an argument that must be given."""
-        # Not `required=True`: argparse would complain of a missing flag before an unknown one, its likely misspelling.
+        # Without `required=True`, since argparse would complain of a missing flag before an unknown one, its likely
+        # misspelling.
         action = self.add_argument(*names, **keywords)
         self.needed[action.dest] = names[0] if names[0].startswith("-") else str(action.metavar or action.dest)
 
@@ -109,18 +113,21 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(*names, action="append", default=[], **keywords)
 
     def format_help(self) -> str:
-        """Return the help, in which what must be given stands without brackets."""
+        """Format the help, with required arguments without brackets."""
         with self._mark_required():
             return super().format_help()
 
     def format_usage(self) -> str:
-        """Return the usage, in which what must be given stands without brackets."""
+        """Format the usage, with required arguments without brackets."""
         with self._mark_required():
             return super().format_usage()
 
     @contextmanager
     def _mark_required(self) -> Iterator[None]:
-        """Let argparse take for required what must be given and nothing replaces, while it writes about it."""
+        """Let argparse treat arguments that must be given and have no replacement as required.
+
+        This holds while it writes about them.
+        """
         needed = [action for action in self._actions if action.dest in self.needed and action.dest not in self.instead]
         before = [(action, action.required, action.nargs) for action in needed]
         for action in needed:
@@ -138,7 +145,7 @@ class Parser(argparse.ArgumentParser):
         raise SettingsError(f"{message.removeprefix('argument ')}; see `{self.prog} --help`")
 
     def in_flags(self, sentence: str) -> str:
-        """Return a sentence of the library with this command's names of the arguments in it.
+        """Replace arguments in a sentence of the library by this command's flags.
 
         An argument's flag is the one whose value the parser keeps under the argument's name.
         """
@@ -158,7 +165,7 @@ class Parser(argparse.ArgumentParser):
         return "".join(words)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        # argparse offers no public place to word this message; tests/commands/test_options.py pins the result.
+        # argparse does not have a public place for this message, so tests/commands/test_options.py pins the result.
         if action.choices is not None and value not in action.choices:
             what = f"{action.option_strings[0]}: there is no" if action.option_strings else "there is no command"
             self.error(f"{what} {value!r}; {suggestion(str(value), map(str, action.choices))}")
@@ -168,7 +175,7 @@ def parse_command(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line."""
     arguments, rest = parser.parse_known_args(argv)
     reached: Parser = getattr(arguments, "parser", parser)
-    # A command with commands of its own takes its flags before their names as well; the command does not get them.
+    # A command with subcommands accepts its flags before their names as well, but the subcommand does not get them.
     for word, given in zip(reached.prog.split()[1:], argv, strict=False):
         if word != given and given.startswith("-"):
             reached.error(f"{given.partition('=')[0]} stands before the command; it comes after `{reached.prog}`")
@@ -222,7 +229,7 @@ def add_set(parser: Parser, example: str) -> None:
 
 
 def settings_flags(arguments: argparse.Namespace) -> dict[str, object]:
-    """Return the values of `--set` by key path."""
+    """Collect the values of `--set` by key path."""
     return dict(pairs("--set", arguments.set, "evaluation.tick_s=30"))
 
 
@@ -233,7 +240,7 @@ def add_output(parser: Parser, what: str) -> None:
 
 
 def add_format(parser: Parser, *forms: str) -> None:
-    """Add `--format`; the first form is the default."""
+    """Add `--format`. The first form is the default."""
     words = f"form of the output: {', '.join(forms)} (default: {forms[0]})"
     parser.add_argument("--format", choices=forms, default=forms[0], metavar="FORM", help=words)
 
@@ -286,7 +293,7 @@ def settings_path(text: str) -> str:
 
 
 def whole(text: str) -> int:
-    """Read a whole number; digits may be grouped by underscores."""
+    """Read an integer. Digits may be grouped by underscores."""
     try:
         return int(text)
     except ValueError:
@@ -310,7 +317,7 @@ def ratio(text: str) -> float:
 
 
 def duration(text: str) -> float:
-    """Read a duration, as seconds: `90`, `30s`, `10m`, `2h`, `1d`."""
+    """Read a duration in seconds, from `90`, `30s`, `10m`, `2h` or `1d`."""
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smhd]?)", text)
     if match is None or not float(match[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration like 30s, 10m, 2h or 1d")
@@ -326,7 +333,7 @@ def cluster(text: str) -> str:
 
 
 def moment(text: str) -> int:
-    """Read a time with its offset; µs since the Unix epoch."""
+    """Read a time with its offset, in µs since the Unix epoch."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

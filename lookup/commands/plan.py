@@ -1,4 +1,4 @@
-"""Carry out `lookup plan`: the moves to make now; show a plan."""
+"""Carry out `lookup plan`, which computes the moves to make now, or shows a plan."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-#: How long reports of a cluster that is read now are waited for unless --wait says it, seconds.
+#: Seconds of waiting for reports of a running cluster unless --wait sets it.
 _WAIT_S = 60.0
 #: Rows of a table unless all are asked for.
 _ROWS = 20
@@ -167,7 +167,7 @@ def _add_printed(parser: Parser) -> None:
 
 
 def _run_show(arguments: argparse.Namespace) -> int:
-    # Not by `lookup.api`, which loads what plans are made with.
+    # Not by `lookup.api`, which loads the modules that make plans.
     from lookup.moving.plan import read_plan
 
     return _print(read_plan(arguments.plan), arguments)

@@ -1,4 +1,4 @@
-"""The files of `lookup init --plugin`: a distribution with one scorer, its tests, and settings that use it."""
+"""The files of `lookup init --plugin`, a distribution with one scorer, its tests, and settings that use it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lookup.model.quoting import shown
 
 __all__ = ["COMMANDS", "package_files", "plugin_name"]
 
-#: What to type in the folder of the package, in this order.
+#: Commands to type in the folder of the package, in this order.
 COMMANDS = (
     "pip install -e '.[test]'",
     "pytest",
@@ -24,17 +24,18 @@ COMMANDS = (
     "lookup evaluate evaluation.toml --output report",
     "lookup serve serving.toml",
 )
-#: Templates of the files; a part of a path that begins with `dot-` begins with a dot. `my-plugin`, `my_plugin` and
-#: `MyPlugin` stand for the names of distribution and scorer, of module and of class, RELEASE and NEXT for the release
-#: of pulsar-lookup that is installed and the next that may break it.
+#: Templates of the files. A part of a path that begins with `dot-` begins with a dot. `my-plugin`, `my_plugin` and
+#: `MyPlugin` are placeholders for the names of distribution and scorer, of module and of class, RELEASE and NEXT for
+#: the installed release of pulsar-lookup and the next that may break it.
 _TEMPLATES = Path(__file__).with_name("plugin_template")
 
 
 def plugin_name(text: str) -> str:
-    """Read the name of a distribution to be made, and return it in lower case with hyphens, as package indexes do.
+    """Read the name of a new distribution, in lower case with hyphens, as package indexes do.
 
     Raises:
-        argparse.ArgumentTypeError: if it is no such name, or hides a module or replaces a distribution that is there.
+        argparse.ArgumentTypeError: if it is not such a name, or hides a module or replaces an existing
+            distribution.
     """
     if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", text):
         right = "letters, digits and, between them, '-', '_' and '.' would be right, as in rack-aware"
@@ -49,7 +50,7 @@ def plugin_name(text: str) -> str:
     if module in sys.stdlib_module_names:
         raise argparse.ArgumentTypeError(f"{imported}, which is a module of Python itself; choose another name")
     spec = find_spec(module)
-    # A spec without a file is any folder beside which Python was started.
+    # A spec without a file is any folder next to which Python was started.
     if spec is not None and spec.origin is not None:
         raise argparse.ArgumentTypeError(f"{imported}, which is installed already; choose another name")
     try:
@@ -60,11 +61,11 @@ def plugin_name(text: str) -> str:
 
 
 def package_files(name: str, registry: Registry) -> dict[str, str]:
-    """Return the text of every file, by its path in the folder of the package.
+    """Build the text of every file, by its path in the folder of the package.
 
     Args:
         name: name of the distribution, as `plugin_name` returns it.
-        registry: what is installed; names of plug-ins and of scorers are given once.
+        registry: the installed classes, since names of plug-ins and of scorers are unique.
 
     Raises:
         SettingsError: if a plug-in or a scorer has the name.

@@ -1,4 +1,4 @@
-"""Carry out `lookup plugins list`: print every registered class, its origin and its parameters."""
+"""Carry out `lookup plugins list`, which prints every registered class, its origin and its parameters."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _print_tables(entries: Sequence[Mapping[str, Any]]) -> None:
 def describe_class(
     kind: str, name: str, registered: type[Any], sources: Mapping[str, tuple[str, str | None]]
 ) -> dict[str, Any]:
-    """Describe a registered class; a parameter that must be given is a bare key.
+    """Describe a registered class. A required parameter is a bare key.
 
     Args:
         sources: origin of each plug-in, and its distribution unless it is a file, by the name of its module.
@@ -80,7 +80,7 @@ def describe_class(
     except BaseException:  # noqa: BLE001  a third party's class may raise anything; it can be listed all the same
         # A parameter has no default, or the class refuses its own.
         parameters = tuple(entry.name.rstrip("_") for entry in parameters_of(registered))
-        # Only reads of the class itself are known; a property may depend on the parameters.
+        # Only reads of the class itself are known, since a property may depend on the parameters.
         declared = getattr(registered, "reads", ())
         reads = tuple(sorted(declared)) if isinstance(declared, frozenset) else ()
     else:

@@ -1,4 +1,4 @@
-"""Carry out `lookup report` and `lookup diff`: the page of a finished run, drawn again, and how two of them differ."""
+"""Carry out `lookup report` and `lookup diff`, which draw the page of a finished run again, and compare two runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _run(arguments: argparse.Namespace) -> int:
     require_no_tuning(arguments.folder)
     finished = read_run(arguments.folder)
     demands.check(finished.results.directions, finished.manifest["settings"], finished.manifest["inputs"])
-    # First, since a budget may name what the run does not have.
+    # First, since a budget may name figures that the run does not have.
     code = 0 if demands.is_empty else demands.deliver(finished, is_printed=True)
     page = html_report(finished).encode()
     with named_refusals(arguments.folder):

@@ -1,4 +1,4 @@
-"""Carry out `lookup serve`: run the decision server."""
+"""Carry out `lookup serve`, which runs the decision server."""
 
 from __future__ import annotations
 

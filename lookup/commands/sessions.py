@@ -1,7 +1,8 @@
-"""Start Spark for a command, with sentences for what can go wrong, and stop it before files are tidied up.
+"""Start Spark for a command, with sentences for possible failures, and stop it before files are removed.
 
-Silence from threads whose failure the main thread reports as well has no public way in Spark 4 and Py4J 0.10.9. This
-file alone knows their log texts; `tests/commands/test_sessions.py` fails if a release changes one.
+Spark 4 and Py4J 0.10.9 do not have a public way to silence threads whose failure the main thread reports as
+well. Only this file knows their log texts, and `tests/commands/test_sessions.py` fails if a release changes
+one.
 """
 
 from __future__ import annotations
@@ -27,22 +28,24 @@ from lookup.spark.session import create_session, java
 
 __all__ = ["spark_session"]
 
-#: Seconds a server has to answer; Spark itself would try for a minute or ten and not say why it gave up.
+#: Seconds that a server has to answer. Spark itself would try for a minute or ten without a reason for giving up.
 _PATIENCE_S = 5.0
-#: Seconds to wait for the end of Java once a call has failed: if Java still answers, and if it does not. In the second
+#: Seconds to wait for the end of Java once a call has failed, if Java still answers, and if it does not. In the second
 #: case it has ended, and a busy system may take long to report that.
 _END_S, _LAST_S = 0.5, 60.0
-#: Messages that Py4J logs to the root logger, with a traceback, if a call is cut off; the call itself raises as well.
+#: Messages that Py4J logs to the root logger, with a traceback, if a call is cut off. The call itself raises as well.
 _CUT_OFF = frozenset({"KeyboardInterrupt while sending command.", "Exception while sending command."})
 _MASTER = re.compile(r"yarn|local-cluster\[.+\]|(spark|k8s|sc)://.+")
 
 
 @contextmanager
 def spark_session(master: str | None) -> Iterator[SparkSession]:
-    """Yield the active session, or one that is stopped at the end; the workers of a cluster are sent the code.
+    """Yield the active session, or a session that is stopped at the end.
+
+    The workers of a cluster receive the code.
 
     Args:
-        master: Spark's URL; None: this machine, or the master of `spark-submit`.
+        master: Spark's URL, None for this machine, or the master of `spark-submit`.
 
     Raises:
         SettingsError: if Spark cannot start.
@@ -73,13 +76,13 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
 
 @contextmanager
 def _stopped_at_the_end(session: SparkSession) -> Iterator[None]:
-    """Stop Spark at the end; say in a sentence that its JVM has ended, if that is why the body fails."""
+    """Stop Spark at the end, and report in a sentence that its JVM has ended, if that is why the body fails."""
     try:
         try:
             yield
         except KeyboardInterrupt:
-            # Tasks that are killed on purpose log their failure, and threads of Java that they meet print theirs. What
-            # Java writes is cut off first, which takes no call: on a busy machine Java takes its time to answer one.
+            # Tasks that are killed on purpose log their failure, and threads of Java that they meet print theirs.
+            # Java's output is cut off first, which takes no call, since on a busy machine Java may answer one late.
             started = java()
             if started is not None:
                 started.silence()
@@ -90,7 +93,7 @@ def _stopped_at_the_end(session: SparkSession) -> Iterator[None]:
     except PulsarLookupError:
         raise
     except Exception as error:
-        # Without Java every call fails in a way of its own, and none of them says that the process has ended.
+        # Without Java every call fails in its own way, and none reports that the process has ended.
         code = _exit_code_of_java()
         if code is None:
             raise
@@ -107,7 +110,7 @@ def _start_session(master: str | None) -> SparkSession:
     url = master or (None if is_submitted() else "local[*]")
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_news)
-    # pyspark warns about a JVM that has ended whenever it stops a context, also one that could not be started.
+    # pyspark warns about an ended JVM whenever it stops a context, even if the context could not be started.
     warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
     # Its frames of pandas, of which it warns at the start, are not used.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
@@ -120,23 +123,23 @@ def _start_session(master: str | None) -> SparkSession:
             raise
         reason = str(error.java_exception).partition("\n")[0]
         raise SettingsError(f"--master: Spark did not start with {url!r}: {reason}") from None
-    # Failures are raised in Python as well and become sentences there; Java's stack traces would only hide them.
+    # Failures are raised in Python as well and become sentences there. Java's stack traces would only hide them.
     if not is_remote(session):
         session.sparkContext.setLogLevel("FATAL")
     return session
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    # One function for all sessions of a process: a logger keeps every filter that is new to it.
+    # One function for all sessions of a process, since a logger keeps every filter that is new to it.
     return record.msg not in _CUT_OFF
 
 
 def _require_answer(master: str) -> None:
-    """Refuse a server that does not answer; of several masters, as for high availability, one is enough."""
+    """Refuse a server that does not answer. Of several masters, as for high availability, one is enough."""
     reasons = []
     kind, _, addresses = master.partition("://")
     if kind == "sc":
-        # Parameters stand behind the address, which may do without the port.
+        # Parameters follow the address, which may lack the port.
         host, colon, port = addresses.partition("/")[0].partition(":")
         addresses = f"{host}:{port if colon else 15002}"
     for address in addresses.split(","):
@@ -155,7 +158,7 @@ def _require_answer(master: str) -> None:
 
 
 def _exit_code_of_java() -> int | None:
-    """Return the exit code of the JVM that this process has started; None if it runs or another process started it."""
+    """Find the exit code of the JVM of this process, None if it runs or another process started it."""
     started = java()
     if started is None or started.process is None:
         return None

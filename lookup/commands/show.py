@@ -1,6 +1,6 @@
-"""Carry out `lookup config show` and `lookup config list`: print settings as they are understood, and those that ship.
+"""Carry out `lookup config show` and `lookup config list`, which print resolved settings, and shipped ones.
 
-What is shown is TOML that reads back to the same settings, with the source of each value behind it.
+The output is TOML that reads back to the same settings, with the source of each value after it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from lookup.settings.shipped import shipped_files, shipped_path
 
 __all__ = ["COMMANDS", "Comment", "to_toml"]
 
-#: Returns the comment behind a key, by its position; empty for none.
+#: Returns the comment after a key, by its position, or an empty text.
 Comment = Callable[[tuple[str | int, ...]], str]
 
 _INTRODUCTION = "# Settings as resolved; the source of each value follows it. Paths are absolute.\n\n"
 _OTHERS = "# Settings as resolved; the source of each value follows it.\n\n"
-#: What reads a file of settings, by the table that it has; else it is an evaluation.
+#: Readers of a file of settings, by its table, or else as an evaluation.
 _READERS: Mapping[str, Callable[..., WholeFile]] = {
     "serving": load_serving, "topics": load_topics, "tune": load_tuning, "cluster": load_cluster
 }  # fmt: skip
@@ -85,7 +85,7 @@ def _show(arguments: argparse.Namespace, path: str) -> int:
     elif isinstance(settings, EvaluationFile):
         for entry in values["brokers"]:
             if entry["count"] is None:
-                # Settings refuse `first` without `count`, and what is printed must read back.
+                # Settings reject `first` without `count`, and the output must read back.
                 del entry["first"]
         stdout().write(_INTRODUCTION + to_toml(values, _sources_of(settings, sources)))
     else:
@@ -103,8 +103,8 @@ def _set_by(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
 
 
 def _sources_of(settings: EvaluationFile, sources: Mapping[str, str]) -> Comment:
-    """Return a function that gives the source of the value at a position; arguments as for `_set_by`."""
-    # Parts of a policy that was read from a broker.conf come from there; its name and keys written beside do not.
+    """Build a function that gives the source of the value at a position. Arguments are those of `_set_by`."""
+    # Parts of a policy that was read from a broker.conf come from there, but its name and additional keys do not.
     from_conf: dict[tuple[str | int, ...], str] = {
         ("policies", index, key): policy.conf_file
         for index, policy in enumerate(settings.policies)
@@ -116,7 +116,7 @@ def _sources_of(settings: EvaluationFile, sources: Mapping[str, str]) -> Comment
 
 def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, Any]:
     if any(policy.conf_file for policy in settings.policies):
-        # Only then: without such a policy settings can be shown though a plug-in cannot be loaded.
+        # Only then, since without such a policy settings can be shown though a plug-in cannot be loaded.
         registry = load_plugins(settings.plugin_files)
         conf, sources = load_manager_keys(settings), load_manager_sources(settings)
         values["policies"] = [
@@ -127,9 +127,9 @@ def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, A
 
 
 def to_toml(values: Mapping[str, Any], comment: Comment = lambda loc: "") -> str:
-    """Write tables of settings: plain values first, then `[table]` and `[[tables]]`; None is left out.
+    """Write tables of settings, with plain values first, then `[table]` and `[[tables]]`. None is left out.
 
-    TOML gives a plain key behind a table's head to that table, so plain values have to come first.
+    TOML assigns a plain key after a table's head to that table, so plain values have to come first.
 
     Example:
         >>> print(to_toml({"run": {"seeds": [1, 2], "note": None}, "brokers": [{"id": "b:1"}]}))

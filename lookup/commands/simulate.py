@@ -1,4 +1,4 @@
-"""Carry out `lookup simulate`: run scenarios in closed loop, print their trends and check what they assert."""
+"""Carry out `lookup simulate`, which runs scenarios in closed loop, prints trends and checks assertions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Write data to stdout and everything about the run to stderr; without a terminal in plain lines.
+"""Write data to stdout and everything about the run to stderr, in plain lines without a terminal.
 
-Plug-ins may print. While a command runs their prints go to stderr, so that stdout holds data alone.
+Plug-ins may print. While a command runs their prints go to stderr, so that stdout only contains data.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = [
 
 #: Columns of files and pipes, which have no width and must not wrap.
 _PLAIN_WIDTH = 1000
-#: Characters of a line about the run; a value from a file may be of any length.
+#: Characters of a line about the run, since a value from a file may be of any length.
 _LONGEST = 2000
 #: Least seconds between two lines of one stage, and characters of a bar.
 _LINE_S, _BAR_WIDTH = 5.0, 24
 #: -1 for `--quiet`, 1 for `--verbose`.
 _VOLUME: ContextVar[int] = ContextVar("volume", default=0)
-#: The stdout of before prints were sent elsewhere; a context variable, so that nested runs find their own.
+#: The stdout before prints were redirected. It is a context variable, so that nested runs find their own.
 _DATA: ContextVar[TextIO | None] = ContextVar("data", default=None)
 
 
@@ -61,12 +61,12 @@ def redirect_prints() -> Iterator[None]:
 
 
 def stdout() -> TextIO:
-    """Return the stream of data."""
+    """Find the stream of data."""
     return _DATA.get() or sys.stdout
 
 
 class DataConsole(Console):
-    """A console that leaves a closed pipe to the command line; rich's own would exit with 1."""
+    """A console that leaves a closed pipe to the command line, since rich's own would exit with 1."""
 
     def on_broken_pipe(self) -> NoReturn:
         """Raise the error again that rich has caught."""
@@ -74,7 +74,7 @@ class DataConsole(Console):
 
 
 def data_console() -> DataConsole:
-    """Return the console of stdout; `NO_COLOR` and pipes are honoured."""
+    """Create the console of stdout, which respects `NO_COLOR` and pipes."""
     console = DataConsole(file=stdout(), highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = _PLAIN_WIDTH
@@ -92,7 +92,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def volume(*, quiet: bool, verbose: bool) -> Iterator[None]:
-    """Let the body write less about the run, or more: see `note` and `detail`."""
+    """Let the body write less about the run, or more, as in `note` and `detail`."""
     before = _VOLUME.set(-1 if quiet else int(verbose))
     try:
         yield
@@ -101,7 +101,7 @@ def volume(*, quiet: bool, verbose: bool) -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """Write a line about the run that nothing depends on to stderr; not with `--quiet`."""
+    """Write a line about the run to stderr that nothing depends on. It is omitted with `--quiet`."""
     if _VOLUME.get() >= 0:
         say(text)
 
@@ -123,15 +123,16 @@ def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Return a line for a console: no markup, and no character out of a file that ends it or rules the terminal."""
+    """Build a line for a console without markup or characters from a file that end it or control the terminal."""
     return Text(printed_line(text), style=style)
 
 
 def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, folded: int = -1) -> None:
-    """Print a table, its columns as wide as what is in them.
+    """Print a table, with columns as wide as their contents.
 
     Args:
-        folded: number of the column that takes the width that is left on a narrow terminal; default: the last one.
+        folded: number of the column that takes the remaining width on a narrow terminal, by default the last
+            one.
     """
     # Without a terminal in ASCII: a file or a pipe may be read in any encoding.
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
@@ -143,7 +144,7 @@ def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequenc
 
 
 class Stages:
-    """What `progress` yields: called with a text it begins a stage, `done` says how far the stage's job is."""
+    """The object that `progress` yields. A call with a text begins a stage, and `done` reports its progress."""
 
     def __init__(self, start: str) -> None:
         """Begin the first stage."""
@@ -151,7 +152,7 @@ class Stages:
         self._text, self._far = start, (0, 0, 0)
         #: when the last task of the stage was done
         self._advanced = self._began
-        #: writes lines; else whoever draws asks for `text`
+        #: writes lines. Otherwise the display reads `text`
         self.writes_lines = True
 
     def __call__(self, text: str) -> None:
@@ -162,7 +163,7 @@ class Stages:
             self._write()
 
     def done(self, tasks: int, of: int, rows: int) -> None:
-        """Take in how far the stage's job is, or the next one; write a line at most every few seconds."""
+        """Record the progress of the stage's job, or of the next one, and write a line at most every few seconds."""
         if self._far[1:] != (of, rows) or tasks < self._far[0]:
             self._stage_began = self._advanced = time.monotonic()
         if tasks > self._far[0]:
@@ -172,17 +173,20 @@ class Stages:
             self._write()
 
     def share(self) -> float | None:
-        """Return how much of the stage is done, in [0, 1]; None if that is not known."""
+        """Compute the completed share of the stage, in [0, 1], None if that is not known."""
         tasks, of, _ = self._far
         return tasks / of if of else None
 
     def text(self) -> str:
-        """Return the stage with tasks done, rows per second and the time that is left, as far as they are known."""
+        """Describe the stage with completed tasks, rows per second and the remaining time.
+
+        Unknown figures are left out.
+        """
         tasks, of, rows = self._far
         if not of:
             return self._text
         parts = [f"{tasks} of {quantity(of, 'task')}"]
-        # Until another task is done the time that is left goes by, but for the time of those that come after it.
+        # Until another task is done the remaining time decreases, except for the time of later tasks.
         seconds, since = self._advanced - self._stage_began, time.monotonic() - self._advanced
         if tasks and seconds:
             if rows:
@@ -208,9 +212,10 @@ def _lasting(seconds: float) -> str:
 
 @contextmanager
 def progress(start: str) -> Iterator[Stages]:
-    """Yield what reports the current stage: a bar on a terminal, else lines with seconds.
+    """Yield a reporter of the current stage, which is a bar on a terminal, else lines with seconds.
 
-    Lines also with `--verbose`, in CI and on a terminal that cannot move its cursor; with `--quiet` nothing.
+    Lines are also used with `--verbose`, in CI and on a terminal that cannot move its cursor. With `--quiet`
+    there is no output.
     """
     stages = Stages(start)
     if _VOLUME.get() < 0:

@@ -61,7 +61,7 @@ def _remove_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
 
     def run(arguments: argparse.Namespace) -> int:
         name, keys = topic(arguments.topic), arguments.keys
-        # Neither would remove nothing, both leave it open what is meant.
+        # With neither nothing would be removed, and with both the intention is unclear.
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
         if not all(keys):

@@ -1,6 +1,6 @@
-"""Carry out `lookup topics watch`: print a list of topics and then what changes in it.
+"""Carry out `lookup topics watch`, which prints a list of topics and then its changes.
 
-A decision server sends them: the messages of `lookup.topics.watching`.
+A decision server sends them as the messages of `lookup.topics.watching`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["COMMAND"]
 
 
 class _Printer:
-    """Prints what messages change in a list, and warns once of each trouble."""
+    """A printer of the changes of a list, which warns once about each problem."""
 
     def __init__(self, query: TopicQuery, form: str) -> None:
         self._list, self._form = WatchedList(query), form
@@ -32,7 +32,7 @@ class _Printer:
         self._is_first = True
 
     def take(self, message: Message) -> None:
-        """Take in a message, and print what it changed."""
+        """Handle a message, and print its changes."""
         if isinstance(message, Trouble):
             if message.sentence not in self._warned:
                 self._warned.add(message.sentence)
@@ -76,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         _watch(query, arguments)
     except KeyboardInterrupt:
-        return 130  # how a watch usually ends; the command line would add that nothing was written
+        return 130  # the usual end of a watch, for which the command line would add that nothing was written
     return 0
 
 

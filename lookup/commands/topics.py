@@ -1,4 +1,4 @@
-"""Carry out `lookup topics list`, `create` and `delete`: topics of a catalog.
+"""Carry out `lookup topics list`, `create` and `delete` for topics of a catalog.
 
 Flags, settings, catalog and lister are shared with the other commands about topics.
 """
@@ -55,7 +55,7 @@ def add_catalog(parser: Parser, *, server: bool = False) -> None:
     """Add `--catalog`, `--config` and `--set`, which every command about topics has.
 
     Args:
-        server: whether the command can ask a server instead; it then has `--server` and `--token-file`.
+        server: whether the command can use a server instead. It then has `--server` and `--token-file`.
     """
     if server:
         add_server(parser, "URL of a decision server, in place of --catalog")
@@ -71,7 +71,7 @@ def add_server(parser: Parser, what: str, *, is_needed: bool = False) -> None:
 
 
 def add_query(parser: Parser) -> None:
-    """Add the flags that narrow a list: properties, pattern, labels and mode."""
+    """Add the flags that restrict a list by properties, pattern, labels and mode."""
     parser.many(
         "-p", "--properties", metavar="KEY=VALUE", help="property for the lister, or several with commas between"
     )
@@ -88,12 +88,12 @@ def add_query(parser: Parser) -> None:
 
 
 def topic(text: str) -> str:
-    """Return the full name of a topic, which may be given short."""
+    """Complete the name of a topic, which may be short."""
     return str(TopicName.expand(text))
 
 
 def _pattern(text: str) -> str:
-    """Read a pattern; an empty one, as of a variable that is not set, is a mistake and does not mean everything."""
+    """Read a pattern. An empty one, as of an unset variable, is a mistake and does not mean everything."""
     if not text:
         raise argparse.ArgumentTypeError("it is empty and matches no topic; leave it out to list every topic")
     return text
@@ -103,8 +103,8 @@ def pairs_of(texts: Iterable[str]) -> dict[str, str]:
     """Read all pairs of some texts.
 
     Raises:
-        ArgumentError: naming the first piece that is no pair or holds invisible characters, or the first key with two
-            values, since either may be the intended one.
+        ArgumentError: with the first piece that is not a pair or holds invisible characters, or the first key
+            with two values, since either may be the intended one.
     """
     values: dict[str, str] = {}
     for key, value in chain.from_iterable(map(parse_each, texts)):
@@ -119,8 +119,8 @@ def pairs_of(texts: Iterable[str]) -> dict[str, str]:
 
 
 def settings_of(arguments: argparse.Namespace) -> TopicsFile:
-    """Return the settings of topics that flags, environment and files give."""
-    # `--catalog` wins over `--set`, being the shorter way to say the same; None leaves the key as it is.
+    """Read the settings of topics from flags, environment and files."""
+    # `--catalog` takes precedence over `--set`, since it is the shorter form. None leaves the key unchanged.
     return load_topics(arguments.config, {**settings_flags(arguments), "topics.catalog": arguments.catalog})
 
 
@@ -133,7 +133,7 @@ def open_catalog(settings: ListingSection, *, create: bool = False) -> Iterator[
 
 
 def server_of(arguments: argparse.Namespace) -> TopicServer | None:
-    """Return the server that the flags name, None if they name none."""
+    """Find the server in the flags, None if there is none."""
     if arguments.server is None:
         if arguments.token_file is not None:
             raise SettingsError("--token-file: it is for --server, which is not given")
@@ -158,7 +158,7 @@ def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Map
     """Build the lister that the settings choose, and warn if it ignores the properties it is to filter by."""
     registry = load_plugins([*settings.plugin_files, *plugin_files])
     lister = build_lister(registry, settings.topics.lister, "topics.lister")
-    # Asked for in any case: a lister that breaks its contract is refused before a catalog is opened.
+    # Created in any case, since a lister that breaks its contract is rejected before a catalog is opened.
     interests = interests_of(lister)
     if properties and "properties" not in interests:
         use = "--set topics.lister=indexed"
@@ -167,7 +167,7 @@ def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Map
 
 
 def on_a_line(name: str) -> str:
-    """Return a name for a line of text: one with a line feed or a sequence for terminals has it as an escape."""
+    """Format a name for a line of text, with a line feed or a terminal sequence as an escape."""
     return name if forbidden_character(name, categories=BREAKING) is None else one_line(name)
 
 
@@ -243,7 +243,7 @@ def _run_create(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments).topics
     name = topic(arguments.topic)
     if not Path(settings.catalog).exists():
-        # Tried in memory first: a topic that an empty catalog refuses must not leave a file behind.
+        # Tried in memory first, since a topic that an empty catalog rejects must not leave a file behind.
         _put(name, arguments, Catalog(allowed_label_keys=settings.allowed_label_keys))
     with open_catalog(settings, create=True) as catalog:
         _put(name, arguments, catalog)
@@ -253,7 +253,7 @@ def _run_create(arguments: argparse.Namespace) -> int:
 
 def _put(name: str, arguments: argparse.Namespace, catalog: Catalog) -> None:
     properties, labels = pairs_of(arguments.properties), pairs_of(arguments.labels)
-    # One transaction: a namespace is not made for a topic that is then refused.
+    # One transaction, since a namespace is not made for a topic that is then rejected.
     with catalog.together():
         if arguments.create_namespace:
             catalog.create_namespace(namespace_of(name))

@@ -1,4 +1,4 @@
-"""Carry out `lookup tune`: from today's settings and a recorded log to the settings to change."""
+"""Carry out `lookup tune`, from today's settings and a recorded log to the settings to change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lookup.errors import SettingsError
 from lookup.tuning.wording import SEALED, Figures, beside_today, confirmation, figure_rows, restart_text, sentences
 
 if TYPE_CHECKING:
-    # It needs what only `run` asks for.
+    # It needs modules that only `run` loads.
     from lookup.api.tuning import Tuning
 
 __all__ = ["COMMAND"]

@@ -1,4 +1,4 @@
-"""Write the policies that show the effect of an upgrade of Pulsar: a `broker.conf` after it, and with old defaults."""
+"""Write the policies that show the effect of a Pulsar upgrade, a `broker.conf` after it, and with old defaults."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ join = ["new-broker:8080"]
 
 @dataclass(frozen=True)
 class Upgrade:
-    """What a release changes for the brokers of one file."""
+    """The effects of a release on the brokers of one file."""
 
     to: Release
     #: by key, the old default and the new one, of keys that the file does not have
     changed: Mapping[str, tuple[Scalar, Scalar]]
-    #: by name of a policy, the old defaults that it keeps; each of them acts under the new release
+    #: by name of a policy, the old defaults that it keeps, each of which acts under the new release
     kept: Mapping[str, Mapping[str, Scalar]]
 
     def scenario(self, incumbent: str, candidates: str) -> str:
-        """Write a scenario of an invented cluster, for those who have no log; its policies are lines of a list."""
+        """Write a scenario of an invented cluster, for users without a log. Its policies are lines of a list."""
         return _SCENARIO.format(to=self.to, policies=f"    {incumbent}\n{candidates}")
 
     def policies(self, conf: str) -> str:
@@ -125,7 +125,7 @@ def upgrade_of(path: str, running: Release, to: Release) -> Upgrade:
     olds = {key: old for key, (old, _) in changed.items() if key != BUNDLES_KEY}
     acting = {key for key, old in olds.items() if read_today(path, to, {key: old}).fates[key] == ACTS}
     known, kept = [_effect(read_today(path, to), acting)], {}
-    # Single keys first: the pair is kept only if neither key of it is enough.
+    # Single keys first, since the pair is kept only if neither of its keys is enough.
     for group in chain(((key,) for key in olds), [PAIR]):
         keys = {key: olds[key] for key in group if key in acting}
         effect = _effect(read_today(path, to, keys), acting)
@@ -136,7 +136,7 @@ def upgrade_of(path: str, running: Release, to: Release) -> Upgrade:
 
 
 def _effect(today: Today, acting: Collection[str]) -> Mapping[str, object]:
-    """Return the parts of a policy, and the values of the keys that change their parameters."""
+    """Collect the parts of a policy, and the values of the keys that change their parameters."""
     values = {key: value for key, value in today.table["broker_conf"].items() if key in acting}
     return {**today.table, "broker_conf": values, "refused": today.refusals}
 

@@ -1,4 +1,4 @@
-"""Carry out `lookup verify`: take recorded decisions again."""
+"""Carry out `lookup verify`, which repeats recorded decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let Spark or this process run the tasks of a command; without Spark nothing of it is loaded."""
+"""Let Spark or this process run the tasks of a command. Without Spark it is not loaded at all."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NO_SPARK = "none"
 def workers_of(
     master: str | None, size: Callable[[], Size], *, starting: Callable[[str], object] = lambda stage: None
 ) -> Iterator[Workers]:
-    """Yield what runs the tasks of a command: a Spark session, or this process.
+    """Yield the workers for the tasks of a command, which are a Spark session, or this process.
 
     Args:
-        master: Spark's URL, or "none" for this process; None: by the size of what is read.
-        size: how much that is.
-        starting: called with a name for it before Spark starts.
+        master: Spark's URL, "none" for this process, or None to decide by the size of the inputs.
+        size: returns that size.
+        starting: called with its name before Spark starts.
 
     Raises:
         SettingsError: if Spark cannot start.

@@ -1,3 +1,3 @@
-"""Run policies: the registry of parts, decisions, ownership, shedding."""
+"""The engine that runs policies, with the registry of parts, decisions, ownership and shedding."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Check the answers of parts and count their failures: a breach of a protocol ends the run whatever `on_error` says."""
+"""Check the answers of parts and count their failures. A breach of a protocol ends the run for any `on_error`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-#: Kinds of numpy's types that hold numbers; an object may be one (Decimal, Fraction), a text never is.
+#: Kinds of numpy's types that hold numbers. An object may be a number (Decimal, Fraction), a text never is.
 _NUMERIC_KINDS = "biufO"
 
 
@@ -36,37 +36,37 @@ class Failures:
     first: str | None = None
 
     def note(self, message: str) -> None:
-        """Count a failure; keep its message if it is the first."""
+        """Count a failure, and keep its message if it is the first."""
         self.count += 1
         self.first = self.first or message
 
 
 def exhaust_generator(answer: Any) -> Any:
-    """Run through a generator, so that what it raises is raised here; return other answers as they are."""
+    """Run through a generator so that its errors are raised here. Other answers are returned unchanged."""
     if isinstance(answer, np.ndarray):
         return answer
     return read_bounded(answer) if isinstance(answer, Iterable) and not hasattr(answer, "__len__") else answer
 
 
 def checked_scores(part: str, answer: Any, brokers: Candidates) -> Floats:
-    """Return a scorer's answer as an array of shape (n_brokers,), every number in [0, 1].
+    """Convert a scorer's answer to an array of shape (n_brokers,), with every number in [0, 1].
 
     Raises:
-        ContractError: naming the part, the first number that is wrong and whose it is.
+        ContractError: with the part, the first wrong number and its broker.
     """
     scores = _numbers(part, "scores", answer, len(brokers))
     right = (scores >= 0.0) & (scores <= 1.0)
-    # Every decision comes by here: `count_nonzero` takes a fifth of the time of `all`.
+    # Called for every decision, and `count_nonzero` takes a fifth of the time of `all`.
     if np.count_nonzero(right) != len(right):
         raise ContractError(f"part {part!r} answered score {_first(scores, ~right, brokers)}, not a number in [0, 1]")
     return scores
 
 
 def checked_odds(part: str, answer: Any, brokers: Candidates) -> Floats:
-    """Return a selector's answer as an array of shape (n_brokers,), every number finite and at least 0.
+    """Convert a selector's answer to an array of shape (n_brokers,), with finite numbers of at least 0.
 
     Raises:
-        ContractError: naming the part, the first number that is wrong and whose it is.
+        ContractError: with the part, the first wrong number and its broker.
     """
     odds = _numbers(part, "odds", answer, len(brokers))
     right = (odds >= 0.0) & (odds < np.inf)
@@ -77,15 +77,16 @@ def checked_odds(part: str, answer: Any, brokers: Candidates) -> Floats:
 
 
 def checked_mask(part: str, answers: Sequence[Any] | NDArray[Any], brokers: Candidates) -> Bools:
-    """Return a filter's answers as a mask of shape (n_brokers,).
+    """Convert a filter's answers to a mask of shape (n_brokers,).
 
     Raises:
-        ContractError: if there are too many or too few, or one is neither true nor false.
+        ContractError: if there are too many or too few answers, or an answer is neither true nor false.
     """
     count = len(brokers)
     if len(answers) != count:
         raise ContractError(f"filter {part!r} gave {len(answers)} answers for {count} brokers")
-    # Lists of different lengths make no array; the comparison below then names the first that is no truth value.
+    # Lists of different lengths do not make an array. The comparison below then names the first element that is not a
+    # truth value.
     try:
         mask = np.asarray(answers)
     except ValueError:
@@ -97,10 +98,10 @@ def checked_mask(part: str, answers: Sequence[Any] | NDArray[Any], brokers: Cand
 
 
 def checked_reads(part: Any) -> frozenset[str]:
-    """Return what a part declares to read, everything if it declares nothing.
+    """Find the declared reads of a part, or all reads if it does not declare any.
 
     Raises:
-        ContractError: if that is no set of names, or one of the names is unknown.
+        ContractError: if they are not a set of names, or a name is unknown.
     """
     name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
@@ -140,10 +141,10 @@ def _first(values: Floats, wrong: Bools, brokers: Candidates) -> str:
 
 
 def one_by_one(part: str, answer: Any, count: int) -> Iterable[Any]:
-    """Return what a filter answers, at most one more than there should be: too many are noticed and endless ones end.
+    """Read a filter's answers, at most one more than expected, so that too many are noticed and endless ones end.
 
     Raises:
-        ContractError: if the answer is none for each broker.
+        ContractError: if the answer does not have one value for each broker.
     """
     if not isinstance(answer, Iterable):
         raise ContractError(f"filter {part!r} answered {answer!r}, not true or false for each broker")

@@ -1,7 +1,7 @@
-"""Turn answers of scorers and selectors into odds, mix in a second choice, and draw decisions from them with dice.
+"""Compute odds from answers of scorers and selectors, mix in a second choice, and draw decisions from them.
 
-Dice depend on the seed, the cluster, the bundle and how often it rolled, on nothing else. So a draw is the same however
-the log is partitioned, and two policies meet the same luck.
+Draws depend only on the seed, the cluster, the bundle and its number of draws. So a draw does not depend on
+how the log is partitioned, and two policies get the same random numbers.
 
 Source of the second choice: ModularLoadManagerImpl.selectBroker (apache/pulsar at 009a9bf2).
 """
@@ -30,7 +30,7 @@ _HUGE = 1e290
 
 
 class Kept(NamedTuple):
-    """The brokers that some filters have kept, and a count of those they have rejected."""
+    """The brokers that some filters have kept, and a count of the rejected ones."""
 
     brokers: Candidates
     #: rejected brokers by reason
@@ -43,9 +43,9 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """A policy's answer to one decision key at one instant: a distribution over brokers, or why there is none."""
+    """A policy's answer to one decision key at one instant, which is a distribution over brokers or a reason."""
 
-    #: brokers with odds above 0, ascending by number; empty if the policy declined
+    #: brokers with odds above 0, ascending by number, empty if the policy declined
     numbers: tuple[int, ...] = ()
     cumulative: tuple[float, ...] = ()
     #: normalised odds by broker id
@@ -54,23 +54,23 @@ class Ballot:
     declined: Reason | None = None
     margin: float | None = None
     ties: int = 0
-    #: the brokers that the filters left; only if a part observes that
+    #: the brokers that the filters left, only if a part observes that
     offers: tuple[Candidates, ...] = field(default=(), compare=False, repr=False)
 
     def after(self, rejected: Mapping[Reason, int]) -> Ballot:
-        """Return the same ballot with the rejections of the filters before it."""
-        # Written out: every decision comes by here, and `dataclasses.replace` takes four times as long.
+        """Add the rejections of the earlier filters to the ballot."""
+        # Written out, since this runs for every decision and `dataclasses.replace` takes four times as long.
         return Ballot(
             self.numbers, self.cumulative, self.odds, rejected, self.declined, self.margin, self.ties, self.offers
         )
 
     def pick(self, rolled: float) -> int:
-        """Return the number of the broker a roll in [0, 1] falls on."""
-        # The last sum may fall short of 1.0 by rounding; a roll beyond it is the last broker's.
+        """Find the number of the broker that a draw in [0, 1] selects."""
+        # The last sum may fall short of 1.0 by rounding, and a draw beyond it selects the last broker.
         return self.numbers[min(bisect_right(self.cumulative, rolled), len(self.numbers) - 1)]
 
     def decision(self, policy: str, bundle: str, fingerprint: str, broker: str | None = None) -> Decision:
-        """Return the decision about a bundle: for a broker that has odds, or for none."""
+        """Build the decision about a bundle, either for a broker with odds or for none."""
         return Decision(
             policy=policy,
             bundle=bundle,
@@ -89,9 +89,9 @@ def tally(brokers: Candidates, scores: NDArray[np.float64], odds: NDArray[np.flo
     """Make a ballot of the answers of scorers and selector, arrays of shape (n_candidates,).
 
     Args:
-        are_scored: whether the policy has scorers; without, there is no margin and all are tied.
+        are_scored: whether the policy has scorers. Without scorers there is no margin and all brokers are tied.
     """
-    # Every decision comes by here: for so few numbers the methods `max` and `sum` cost more than what they compute.
+    # Called for every decision. For so few numbers the methods `max` and `sum` cost more than their arithmetic.
     peak = float(odds[odds.argmax()])
     if peak == 0.0:
         return Ballot(declined=Reason.NO_ODDS)
@@ -99,7 +99,7 @@ def tally(brokers: Candidates, scores: NDArray[np.float64], odds: NDArray[np.flo
         odds = odds / peak
     margin, ties = None, len(scores)
     if are_scored:
-        # Sums of the same scores in another order differ in their last bits: such brokers are equals.
+        # Sums of the same scores in another order differ in their last bits, so such brokers count as equal.
         best = float(scores[scores.argmax()])
         tied = scores >= best - _TIED
         ties = int(np.count_nonzero(tied))
@@ -116,36 +116,37 @@ def tally(brokers: Candidates, scores: NDArray[np.float64], odds: NDArray[np.flo
     )
 
 
-#: Stands for the ballot before the first.
+#: Placeholder for the ballot before the first.
 _NOT_ASKED = Ballot()
 
 
 @dataclass(frozen=True, slots=True)
 class SecondChoice:
-    """The brokers a policy asks about instead: all that its first few filters keep.
+    """The alternative brokers of a policy, which are all that its first few filters keep.
 
-    It is made if the filters leave no broker, if one of them fails and `on_error = "skip"` lets the policy go on, and
-    as far as the first choice falls on a broker above a usage. Scorers and selector stay the same.
+    They are used if the filters leave no broker, if one of them fails and `on_error = "skip"` lets the policy
+    continue, and for the share of the first choice that falls on a broker above a usage limit. Scorers and
+    selector stay the same.
     """
 
     name: ClassVar[str] = "second_choice"
 
     #: how many of the policy's filters still count, from the first
     filters: Annotated[int, Ge(0)] = 0
-    #: usage above which a broker is not taken at the first choice, as a ratio of its capacity; of its fullest resource
+    #: usage above which a broker is not taken at the first choice, as a ratio of its capacity, of its fullest resource
     #: by the policy's weights, as measured
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
 
     def choose(
         self, kept: Kept, view: ClusterView, first_among: Callable[[Kept], Ballot], second: Callable[[Ballot], Ballot]
     ) -> Ballot:
-        """Return the odds after the second choice; those of the first if none of its brokers is overloaded.
+        """Compute the odds after the second choice, or keep the first odds if none of their brokers is overloaded.
 
         Args:
             kept: the brokers that all filters keep.
-            first_among: asks about these.
-            second: asks about those the first few filters keep, after another ballot; if none is chosen there, the
-                first choice stands.
+            first_among: computes a ballot among these.
+            second: computes a ballot among the brokers of the first few filters, after another ballot. If it does
+                not choose a broker, the first choice remains.
         """
         first = second(_NOT_ASKED) if kept.is_unsure or not len(kept.brokers) else first_among(kept)
         usage = view.load.weighted
@@ -180,19 +181,19 @@ _STEPS = float(1 << 64)
 
 
 def roll(seed: int, cluster: str, bundle: str, rolls: int) -> float:
-    """Return a number in [0, 1).
+    """Compute a random number in [0, 1).
 
     Args:
-        rolls: how often dice were rolled for this bundle before.
+        rolls: number of earlier draws for this bundle.
     """
     digest = hashlib.blake2b(f"{seed}\x1f{cluster}\x1f{bundle}\x1f{rolls}".encode()).digest()
-    # The division may round up to 1.0 for the last 2**10 values; the caller takes the last candidate then.
+    # The division may round up to 1.0 for the last 2**10 values. The caller takes the last candidate then.
     return int.from_bytes(digest[:8], "big") / _STEPS
 
 
 @dataclass(slots=True)
 class Decided:
-    """A decision, when it was taken, and how many requests it answered: declined ones are not decided twice."""
+    """A decision with its time and the number of requests it answered, since declined ones are not decided twice."""
 
     ts_us: int
     decision: Decision
@@ -200,9 +201,9 @@ class Decided:
 
 
 class Draws:
-    """Draws decisions from ballots; the rolls of a bundle are counted, so that no two of its draws are one.
+    """Draws of decisions from ballots. Draws of a bundle are counted, so that each has its own random number.
 
-    A ballot of one broker or none needs no dice and leaves the count alone.
+    A ballot with at most one broker does not need a random number and does not increase the count.
     """
 
     def __init__(self, policy: str, cluster: str, seed: int) -> None:
@@ -210,7 +211,7 @@ class Draws:
         self._rolls: dict[str, int] = {}
 
     def rolls(self, bundle: str) -> int:
-        """Return how often dice were rolled for a bundle."""
+        """Return the number of draws for a bundle."""
         return self._rolls.get(bundle, 0)
 
     def decision(self, bundle: str, ballot: Ballot, roster: Roster, fingerprint: str) -> Decision:

@@ -1,4 +1,4 @@
-"""Build policies from settings: turn part specs into parts, check every parameter, and write parts back as settings.
+"""Build policies from settings, with their parts and a check of every parameter, and write parts back as settings.
 
 All mistakes of all policies are collected and reported together, each with its place.
 """
@@ -41,19 +41,19 @@ _CHILD_KINDS: Mapping[Any, str] = {
     SplitAlgorithm: "split_algorithms",
     Lister: "listers",
 }
-#: How long an unloaded bundle is left in peace, in minutes: of all shedders, so no parameter of one.
+#: Grace period of an unloaded bundle, in minutes. It applies to all shedders, so it is not a parameter of one.
 _R = TypeVar("_R")
 _GRACE = "loadBalancerSheddingGracePeriodMinutes"
 _INTERVAL = "loadBalancerSheddingIntervalMinutes"
 _EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
-#: Greatest number of minutes: an int of Java's.
+#: Greatest number of minutes, which is an int in Java.
 _MOST_MINUTES = (1 << 31) - 1
 _STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ChildSlot:
-    """A wrapper's field for its children: parts of one kind, one or a list of them."""
+    """A wrapper's field for its children, which are one part or a list of parts of one kind."""
 
     kind: str
     is_many: bool = False
@@ -75,8 +75,8 @@ def build_policies(
     """Build every policy.
 
     Args:
-        conf: keys of the brokers' `broker.conf`; a parameter that is not written takes the value of the key it names.
-        sources: the file that gives each of these keys, for sentences.
+        conf: keys of the brokers' `broker.conf`. A parameter that is not written gets the value of its key.
+        sources: the file that sets each of these keys, for messages.
 
     Raises:
         SettingsError: with all mistakes in all policies.
@@ -106,7 +106,7 @@ def build_lister(registry: Registry, spec: PartSpec, where: str) -> Lister:
 
 
 class PartBuilder:
-    """Builds parts and collects what is wrong with them in `problems`."""
+    """A builder of parts that collects their mistakes in `problems`."""
 
     def __init__(
         self, registry: Registry, conf: Mapping[str, Any] | None = None, sources: Mapping[str, str] | None = None
@@ -117,7 +117,7 @@ class PartBuilder:
         self._sources = sources or {}
 
     def policy(self, spec: PolicySpec) -> Policy:
-        """Build a policy; parts that cannot be built are None, with problems noted."""
+        """Build a policy. Parts that cannot be built are None, with problems noted."""
         where = f"policy {shown(spec.name)}"
         filters = [self.part("filters", part, f"{where} filters[{n}]") for n, part in enumerate(spec.filters)]
         scorers = [self.part("scorers", part, f"{where} scorers[{n}]") for n, part in enumerate(spec.scorers)]
@@ -153,7 +153,7 @@ class PartBuilder:
         )
 
     def part(self, kind: str, spec: PartSpec, where: str) -> Any:
-        """Build one part and its children; None, with problems noted, if it cannot be built."""
+        """Build one part and its children. Return None, with problems noted, if it cannot be built."""
         try:
             part_class = self._registry.find(kind, spec.use)
             children = child_kinds(part_class)
@@ -165,7 +165,7 @@ class PartBuilder:
             for name in children
             if name in spec.parameters
         }
-        # A parameter whose name is a word of Python's has a line under it in the class: `class_`.
+        # A parameter whose name is a word of Python's has an underscore after it in the class, as in `class_`.
         written = {f"{name}_" if iskeyword(name) else name: value for name, value in spec.parameters.items()}
         given = self._complete_parameters(part_class, {**written, **built})
         values = self._values(part_class, given, where)
@@ -187,7 +187,7 @@ class PartBuilder:
         return part
 
     def _seconds(self, spec: PolicySpec, field: str, key: str, *, least: int) -> int | None:
-        """Return a span of a policy that is written, else one of a key in minutes; None if no setting says so."""
+        """Find a span that a policy sets, else the value of a key in minutes, None if no setting has it."""
         written: int | None = getattr(spec, field)
         minutes = self._conf.get(key)
         if written is not None or minutes is None:
@@ -201,7 +201,7 @@ class PartBuilder:
         return minutes * 60
 
     def excluded_namespaces(self, spec: PolicySpec) -> frozenset[str]:
-        """Return the namespaces of which a policy sheds nothing; those that are no names are noted as problems."""
+        """Find the namespaces that a policy does not shed. Invalid names are noted as problems."""
         names = spec.excluded_namespaces
         where = f"policy {shown(spec.name)} excluded_namespaces"
         if names is None:
@@ -216,12 +216,12 @@ class PartBuilder:
         return frozenset(names)
 
     def rule(self, rule: type[_R], given: Mapping[str, Any], where: str) -> _R | None:
-        """Build a rule of a policy that is no part; None, with problems noted, if it is wrong."""
+        """Build a rule of a policy that is not a part. Return None, with problems noted, if it is wrong."""
         values = self._values(rule, self._complete_parameters(rule, given), where)
         return None if values is None else rule(**values)
 
     def second_choice(self, given: Mapping[str, Any], where: str, *, filters: int) -> SecondChoice | None:
-        """Build the rule which brokers a policy asks about instead; None, with problems noted, if it is wrong."""
+        """Build the rule for a policy's second choice. Return None, with problems noted, if it is wrong."""
         built = self.rule(SecondChoice, given, where)
         if built is not None and built.filters > filters:
             self.problems.append(f"{where}: filters = {built.filters}: the policy has only {filters}")
@@ -281,7 +281,8 @@ class PartBuilder:
         missing = [name for name in needed if name not in given.values]
         for name in missing:
             self.problems.append(f"{where}: {part_class.name!r} needs the parameter {name!r}")
-        # JSON's strict mode is TOML's: an array may be a tuple, an integer a float, but "5" is no number.
+        # JSON's strict mode fits TOML, in which an array may be a tuple and an integer a float, but "5" is not a
+        # number.
         plain = {name: value for name, value in given.values.items() if name not in unknown and name not in children}
         try:
             model = _model_of(part_class)  # type: ignore[arg-type]  # mypy takes no class for hashable
@@ -295,7 +296,7 @@ class PartBuilder:
         return None if unknown or missing else {name: getattr(filled, name) for name in filled.model_fields_set}
 
     def _sentence(self, where: str, entry: Any, keys: Mapping[str, str]) -> str:
-        """Say what is wrong with a parameter; of one that a `broker.conf` fills, by the key that was written there."""
+        """Describe a mistake in a parameter, with the key if a `broker.conf` sets it."""
         name = str(entry["loc"][0]) if entry["loc"] else ""
         if name not in keys:
             return _sentence(where, entry)
@@ -334,19 +335,19 @@ def policy_table(policy: Policy) -> dict[str, Any]:
 
 
 def parameters_of(part_class: type[Any]) -> tuple[Field[Any], ...]:
-    """Return the fields of a part that settings may fill."""
+    """List the fields of a part that settings may fill."""
     return tuple(entry for entry in fields(part_class) if entry.init)
 
 
 def child_kinds(part_class: type[Any]) -> Mapping[str, ChildSlot]:
-    """Return the kind of part each child field of a wrapper takes, by the field's name."""
+    """Find the kind of part that each child field of a wrapper takes, by the field's name."""
     hints = hints_of(part_class)
     slots = {entry.name: _slot_in(hints[entry.name]) for entry in parameters_of(part_class)}
     return {name: slot for name, slot in slots.items() if slot is not None}
 
 
 def part_table(part: Any) -> dict[str, Any]:
-    """Write a part as the table that builds it again: `use` and every parameter."""
+    """Write a part as the table that builds it again, with `use` and every parameter."""
     values = {entry.name: getattr(part, entry.name) for entry in parameters_of(type(part))}
     return {"use": part.name} | {name.rstrip("_"): _plain(value) for name, value in values.items() if value is not None}
 
@@ -371,16 +372,19 @@ def _slot_in(annotation: Any) -> ChildSlot | None:
 
 @lru_cache(maxsize=256)
 def _model_of(part_class: type[Any]) -> type[BaseModel]:
-    """Return the model that checks a class's parameters, its children left out; every process builds a policy often."""
+    """Create the model that checks a class's parameters without its children.
+
+    It is cached, since every process builds a policy often.
+    """
     hints, children = hints_of(part_class), child_kinds(part_class)
     names = [entry.name for entry in parameters_of(part_class) if entry.name not in children]
-    # The default of None only says that a parameter may be left out: defaults are the part's own business.
+    # The default of None only makes a parameter optional. The part itself defines its defaults.
     definitions: dict[str, Any] = {name: (hints[name], None) for name in names}
     return create_model(part_class.__name__, __config__=_STRICT, **definitions)
 
 
 def hints_of(part_class: type[Any]) -> dict[str, Any]:
-    """Return the annotations of a class by field, with what `Annotated` adds to them."""
+    """Find the annotations of a class by field, with the metadata of `Annotated`."""
     try:
         return get_type_hints(part_class, include_extras=True)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Add up the cycles of a policy's shedder: how often each reason ended one, and what kept it still."""
+"""Add up the cycles of a policy's shedder, with the reasons that ended them and the causes of inactivity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["CycleSums"]
 
 @dataclass
 class CycleSums:
-    """Cycles of a policy's shedder, added up: why bundles moved, or did not."""
+    """Sums of the cycles of a policy's shedder, with the reasons for moves and for their absence."""
 
     shedder: str
     cycles: int = 0
@@ -26,9 +26,9 @@ class CycleSums:
     #: unloads that took place, and proposals and probes that were refused, by reason
     accepted: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    #: the largest excess of a cycle by the same reasons; absent if the shedder never says
+    #: the largest excess of a cycle by the same reasons, absent if the shedder never reports it
     excess: dict[str, float] = field(default_factory=dict)
-    #: by the same reasons, the cycle that fell short by least; absent if the shedder never says
+    #: the cycle with the smallest shortfall by the same reasons, absent if the shedder never reports it
     short: dict[str, Shortfall] = field(default_factory=dict)
 
     @classmethod
@@ -41,7 +41,7 @@ class CycleSums:
             sums.reasons[reason] += 1
             sums.accepted += len(report.accepted)
             sums.refused.update({str(why): count for why, count in report.rejected.items()})
-            # A third party's part may divide by zero; JSON has no word for what comes of that.
+            # A third party's part may divide by zero, and JSON cannot represent the results.
             if outcome.excess is not None and math.isfinite(outcome.excess):
                 sums.excess[reason] = max(float(outcome.excess), sums.excess.get(reason, 0.0))
             if outcome.short is not None and math.isfinite(outcome.short.figure) and math.isfinite(outcome.short.limit):
@@ -49,7 +49,7 @@ class CycleSums:
         return sums
 
     def document(self) -> dict[str, object]:
-        """Return the sums as JSON has them."""
+        """Convert the sums to a JSON object."""
         tables = {key: dict(sorted(getattr(self, key).items())) for key in ("reasons", "refused", "excess")}
         short = {reason: asdict(found) for reason, found in sorted(self.short.items())}
         return {"shedder": self.shedder, "cycles": self.cycles, "accepted": self.accepted, **tables, "short": short}
@@ -67,12 +67,12 @@ class CycleSums:
 
     @property
     def idleness(self) -> str | None:
-        """Why a shedder that ran unloaded nothing; None if it unloaded something or never ran."""
+        """The reason why a shedder that ran did not unload a bundle, None if it unloaded one or never ran."""
         return None if self.accepted else self.account
 
     @property
     def account(self) -> str | None:
-        """What a shedder unloaded, and with which reasons its cycles ended; None if it never ran."""
+        """The unloads of a shedder, and the reasons with which its cycles ended, None if it never ran."""
         if not self.cycles:
             return None
         unloaded = quantity(self.accepted, "bundle") if self.accepted else "nothing"
@@ -80,16 +80,16 @@ class CycleSums:
         return f"the shedder ran {quantity(self.cycles, 'cycle')} and unloaded {unloaded}: {why}"
 
     def rank_reasons(self) -> list[tuple[str, str, int]]:
-        """Return reason, its words and its cycles, the most frequent reason first."""
+        """List reason, its words and its cycles, the most frequent reason first."""
         named = []
         for reason, count in sorted(self.reasons.items(), key=lambda entry: (-entry[1], entry[0])):
-            # The reason has two meanings; if no broker was above the tolerated usage, it means the first.
+            # The reason has two meanings. If no broker was above the tolerated usage, it has the first.
             is_even = reason == "hit-count" and self.excess.get(reason) == 0.0
             named.append((reason, "balanced" if is_even else CYCLE_WORDS.get(reason, reason), count))
         return named
 
     def _details(self, reason: str) -> str:
-        """Return in brackets what a shedder fell short of at best, and for what its proposals were refused."""
+        """Describe in brackets the smallest shortfall of a shedder, and the reasons for its rejected proposals."""
         details = [f"at most {self.short[reason]}"] if reason in self.short else []
         if reason == "no-bundles":
             details += [f"{quantity(count, 'proposal')} refused: {why}" for why, count in sorted(self.refused.items())]

@@ -1,11 +1,13 @@
-"""Run one cycle of a shedder or a splitter: every proposal is judged at once and answered through `send`.
+"""Run one cycle of a shedder or a splitter, in which every proposal is judged at once and answered through `send`.
 
-Rules for editing this file: a proposal is judged against the books as they are at that moment, so what was accepted
-changes the ruling on the next; loads are never recomputed inside a cycle. A cycle of the modular manager is different:
-every bundle is judged and placed by the owners at its start, and all of them are moved after the last proposal.
+Rules for editing this file: a proposal is judged by the books at that moment, so each accepted proposal
+changes the ruling on the next. Loads are never recomputed inside a cycle. A cycle of the modular manager is
+different. Every bundle is judged and placed by the owners at its start, and all of them are moved after the
+last proposal.
 
-The rules for all shedders and splitters are here: which bundles may be taken from their owners, which can be cut,
-whether a cycle takes place at all. Hit counts, cool-downs and limits are the part's own, kept in its memory.
+The rules for all shedders and splitters are here. They define which bundles may be taken from their owners,
+which can be divided, and whether a cycle takes place. Hit counts, cool-downs and limits belong to the part,
+which keeps them in its memory.
 
 Source: `docs/pulsar/load-managers.md`.
 """
@@ -51,7 +53,7 @@ __all__ = [
     "run_sheds", "run_splits",
 ]  # fmt: skip
 
-#: What a part yields, and the changes among that: a probe is a proposal, but no change.
+#: The values that a part yields, and the changes among them. A probe is a proposal, but not a change.
 _Proposed = TypeVar("_Proposed")
 _Proposed_co = TypeVar("_Proposed_co", covariant=True)
 _Change = TypeVar("_Change", Unload, Split)
@@ -61,19 +63,19 @@ Choose: TypeAlias = Callable[[str], Decision]
 
 _ACCEPTED = Ruling(accepted=True)
 _REFUSED = {reason: Ruling(accepted=False, reason=reason) for reason in Reason}
-#: What changes from one unload to the next.
+#: The reads that change from one unload to the next.
 _VARYING = frozenset({"tenant", "namespace", "bundle", "view.ownership", "view.memory"})
 #: The outcome of a cycle whose part raised.
 FAILED = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
 
 
 class Proposer(Part, Protocol[_Proposed_co]):
-    """A part that proposes: a shedder or a splitter."""
+    """A part that makes proposals, either a shedder or a splitter."""
 
     def propose(
         self, view: ClusterView, memory: MutableMapping[str, Any]
     ) -> Generator[_Proposed_co, Ruling, CycleOutcome]:
-        """Yield proposals, each answered by a ruling; return the outcome."""
+        """Yield proposals, each answered by a ruling, and return the outcome."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class CycleReport(Generic[_Change]):
 
 
 class Books(ABC, Generic[_Change]):
-    """Rules on one cycle's changes, has those carried out that are accepted, and keeps count.
+    """The books of one cycle, which rule on its changes, carry out the accepted ones and count them.
 
     Args:
         carry_out: called with each change that takes place.
@@ -102,7 +104,7 @@ class Books(ABC, Generic[_Change]):
 
     @abstractmethod
     def _judge(self, change: _Change) -> _Change | Reason:
-        """Return a change as it takes place, or the first rule it breaks by the books of this moment."""
+        """Judge a change by the books of this moment. Return it as it takes place, or the first rule it breaks."""
 
     def ruling(self, change: _Change, *, is_probe: bool = False) -> Ruling:
         """Rule on a change, and have it carried out if it is accepted and not only a probe."""
@@ -111,7 +113,7 @@ class Books(ABC, Generic[_Change]):
             self._rejected[judged] += 1
             return _REFUSED[judged]
         if not is_probe:
-            # Booked before it is carried out: the next proposal must meet the books as they are then.
+            # Booked before it is carried out, since the next proposal must be judged by the books as they are then.
             self._changed.add(judged.bundle)
             self._carry_out(judged)
             self._accepted.append(judged)
@@ -131,15 +133,15 @@ class Turn(Generic[_Proposed]):
     policy: Policy
     instant: Instant
     memory: MutableMapping[str, Any]
-    #: shown to the part in place of the instant's view: the same in another unit
+    #: view for the part in place of the instant's, the same in another unit
     shown: ClusterView | None = None
 
     def outcome(self, answer: Callable[[_Proposed], Ruling]) -> CycleOutcome:
-        """Answer the part's proposals until it ends; answers given before it fails still hold.
+        """Answer the part's proposals until it ends. Answers before a failure still hold.
 
         Raises:
             PolicyError: if the part raises and `on_error` is stop.
-            ContractError: if it ends without an outcome, or `answer` finds that it yields what is no proposal.
+            ContractError: if it ends without an outcome, or `answer` finds a yielded value that is not a proposal.
         """
         view = self.instant.view if self.shown is None else self.shown
         view = view_facet(self.part.name, checked_reads(self.part), view, self.memory)
@@ -149,7 +151,7 @@ class Turn(Generic[_Proposed]):
             raise
         except BaseException as error:
             if isinstance(error, PolicyError) and self.policy.on_error == "stop":
-                # Of a part that chose a destination: its sentence names it.
+                # For a part that chose a destination, since its sentence contains it.
                 raise
             message = f"policy {self.policy.name!r}: {self.role} {self.part.name!r} raised {describe_error(error)}"
             if self.policy.on_error == "stop":
@@ -158,10 +160,10 @@ class Turn(Generic[_Proposed]):
             return FAILED
         if not isinstance(outcome, CycleOutcome):
             raise ContractError(f"{self.role} {self.part.name!r} ended with {outcome!r}, not a CycleOutcome")
-        # The outcome becomes a row of a table: a wrong one is refused here, while its author is known.
+        # The outcome becomes a row of a table, so a wrong one is rejected here, while its author is known.
         given: Any = outcome
         figures = (given.average, given.deviation, given.modelled_deviation, given.over, given.excess)
-        # Every cycle comes by here: what most figures are is asked about before an abstract class is.
+        # Called in every cycle, so the usual types of figures are checked before an abstract class.
         are_numbers = all(figure is None or isinstance(figure, (float, int, Real)) for figure in figures)
         are_numbers &= given.short is None or isinstance(given.short, Shortfall)
         if not are_numbers or not isinstance(given.label, CycleLabel) or not isinstance(given.reason, CycleReason):
@@ -173,7 +175,7 @@ class Turn(Generic[_Proposed]):
 def drive_proposals(
     cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callable[[_Proposed], Ruling]
 ) -> CycleOutcome:
-    """Answer every proposal until there is none left; return what the cycle ends with, unchecked."""
+    """Answer every proposal of a cycle, and return its final value unchecked."""
     try:
         proposal = next(cycle)
         for _ in range(MOST_ANSWERS):
@@ -184,16 +186,16 @@ def drive_proposals(
         return outcome
 
 
-#: The report of a cycle in which no shedder is asked: there are not two brokers.
+#: The report of a cycle without a call of the shedder, since there are fewer than two brokers.
 IDLE_CYCLE: CycleReport[Unload] = CycleReport(CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS), (), {})
 
 
 @dataclass(frozen=True, slots=True)
 class Unloading:
-    """What unloads need of whoever keeps the owners."""
+    """Callbacks of unloads into the ownership store."""
 
     carry_out: Callable[[Unload], object]
-    #: draws the destination of an unload that names none, which makes the cycle one of the modular manager; None: the
+    #: draws the destination of an unload without one, which makes the cycle that of the modular manager. With None the
     #: next lookup of the bundle decides
     choose: Choose | None = None
 
@@ -206,14 +208,16 @@ def run_sheds(
     *,
     shown: ClusterView | None = None,
 ) -> CycleReport[Unload]:
-    """Let a policy's shedder propose until it ends, and carry out what is accepted; however few brokers there are.
+    """Let a policy's shedder propose until it ends, and carry out the accepted proposals.
+
+    The number of brokers does not matter.
 
     Args:
-        shown: the instant's view with load in the shedder's unit, by default as it is.
+        shown: the instant's view with load in the shedder's unit, by default unchanged.
 
     Raises:
         PolicyError: if the shedder raises and `on_error` is stop.
-        ContractError: if it yields something else than a proposal or ends without an outcome.
+        ContractError: if it yields a value that is not a proposal, or ends without an outcome.
     """
     shedder = policy.shedder
     if shedder is None:
@@ -222,21 +226,21 @@ def run_sheds(
     books = _ModularBooks(policy, instant, unloading) if is_modular else _UnloadBooks(policy, instant, unloading)
 
     def answer(proposal: Proposal) -> Ruling:
-        """Rule on what the shedder yields; a probe is judged, but not booked."""
+        """Rule on a proposal of the shedder. A probe is judged but not booked."""
         unload = proposal.unload if isinstance(proposal, Probe) else proposal
         if not isinstance(unload, Unload):
             raise ContractError(f"shedder {shedder.name!r} proposed {proposal!r}, not an Unload or a Probe")
         return books.ruling(unload, is_probe=unload is not proposal)
 
     if policy.excluded_namespaces and not is_modular:
-        # The extensible manager's brokers do not report these bundles; the modular manager's shedders see them.
+        # The extensible manager's brokers do not report these bundles, but the modular manager's shedders see them.
         shown = _without(policy.excluded_namespaces, instant.view if shown is None else shown)
     outcome = Turn("shedder", shedder, policy, instant, memory, shown).outcome(answer)
     books.close(outcome)
     report = books.report(outcome)
     if not is_modular or report.accepted or report.outcome.label is not CycleLabel.SUCCESS:
         return report
-    # The shedder was not told that nothing came of what it named.
+    # The shedder does not know that its proposals were dropped.
     return replace(report, outcome=replace(report.outcome, label=CycleLabel.SKIP, reason=CycleReason.NO_BUNDLES))
 
 
@@ -253,7 +257,8 @@ class _UnloadBooks(Books[Unload]):
 
     def __init__(self, policy: Policy, instant: Instant, unloading: Unloading) -> None:
         super().__init__(unloading.carry_out)
-        # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
+        # In Pulsar, a filter that fails makes the bundle not transferable, so a failure always raises here and is
+        # caught.
         self._policy = policy.with_errors_raised
         self._instant, self._unloading = instant, unloading
         #: the brokers left by each of the first filters whose answer is the same throughout the cycle
@@ -262,7 +267,7 @@ class _UnloadBooks(Books[Unload]):
         self._placeable: set[str] = set()
 
     def close(self, outcome: CycleOutcome) -> None:
-        """End the cycle: every change has been carried out."""
+        """End the cycle, in which every change has been carried out."""
 
     def _judge(self, change: Unload) -> Unload | Reason:
         if is_system_bundle(change.bundle):
@@ -346,11 +351,11 @@ class _UnloadBooks(Books[Unload]):
 
 
 class _ModularBooks(_UnloadBooks):
-    """Judges as ModularLoadManagerImpl.doLoadShedding does (Pulsar 4.2.4): once the shedder has named its last bundle.
+    """Judges as ModularLoadManagerImpl.doLoadShedding does (Pulsar 4.2.4), after the shedder's last proposal.
 
-    Its shedders see for themselves which bundles are spared, and take what else they name for unloaded. Then each
-    bundle is judged and placed, all of them on the view of the cycle's start, and what is unloaded shows in the next
-    reports only.
+    Its shedders find the spared bundles themselves, and count all other bundles that they name as unloaded.
+    Then each bundle is judged and placed, all of them on the view of the cycle's start. The unloads appear only
+    in the next reports.
     """
 
     def __init__(self, policy: Policy, instant: Instant, unloading: Unloading) -> None:
@@ -359,7 +364,7 @@ class _ModularBooks(_UnloadBooks):
         self._named: dict[str, Unload] = {}
 
     def ruling(self, change: Unload, *, is_probe: bool = False) -> Ruling:
-        """Refuse what shedders of the modular manager spare, and keep all else for the end of the cycle."""
+        """Refuse the bundles that shedders of the modular manager spare, and keep all others for the end."""
         reason = Reason.MOVED_THIS_CYCLE if change.bundle in self._named else self._objection(change)
         # Bundles of pulsar/system are unloaded as others are (LoadData.getBundleDataForLoadShedding).
         if is_pinned_bundle(change.bundle):
@@ -372,7 +377,7 @@ class _ModularBooks(_UnloadBooks):
         return _ACCEPTED
 
     def close(self, outcome: CycleOutcome) -> None:
-        """Judge and place every bundle that was named, then move them; none if the shedder failed."""
+        """Judge and place every named bundle, then move them. Nothing happens if the shedder failed."""
         carry_out, self._carry_out = self._carry_out, self._moved.append
         for unload in self._named.values() if outcome is not FAILED else ():
             super().ruling(unload)
@@ -397,11 +402,11 @@ def run_splits(
     memory: MutableMapping[str, Any],
     carry_out: Callable[[str, Sequence[str]], object],
 ) -> CycleReport[Split]:
-    """Let a policy's splitter propose until it ends, and carry out what is accepted.
+    """Let a policy's splitter propose until it ends, and carry out the accepted proposals.
 
     Raises:
         PolicyError: if the splitter raises and `on_error` is stop.
-        ContractError: if it yields something else than a split or ends without an outcome.
+        ContractError: if it yields a value that is not a split, or ends without an outcome.
     """
     splitter = policy.splitter
     if splitter is None:

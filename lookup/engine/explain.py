@@ -1,6 +1,6 @@
-"""Explain why a policy answers a request as it does: the answers of every filter and scorer about every broker.
+"""Explain a policy's answer to a request with the answers of every filter and scorer about every broker.
 
-The same parts are asked through the same facets as in a decision; nothing is rolled, remembered or counted.
+The same parts are called through the same facets as in a decision. Nothing is drawn, remembered or counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SeenBroker:
 
     broker: str
     properties: Mapping[str, str]
-    #: load / capacity, and weight per second; NaN if it has not reported
+    #: load / capacity, and weight per second, NaN if it has not reported
     usage: float
     throughput: float
     #: how many bundles it owns
@@ -32,7 +32,7 @@ class SeenBroker:
 
 
 def seen_brokers(view: ClusterView) -> tuple[SeenBroker, ...]:
-    """Return the registered brokers as a view has them now."""
+    """List the registered brokers as a view has them now."""
     bundles = view.ownership.bundles()
     return tuple(
         SeenBroker(
@@ -54,9 +54,9 @@ class Explanation:
     policy: str
     #: one per registered broker, in order of their ids
     votes: tuple[BrokerVote, ...]
-    #: why no broker was chosen; None if there are odds
+    #: why no broker was chosen, None if there are odds
     declined: Reason | None
-    #: best score minus the best that is not tied with it; None if all are tied
+    #: best score minus the best that is not tied with it, None if all are tied
     margin: float | None
     #: how many candidates share the best score
     ties: int
@@ -71,7 +71,7 @@ class Explanation:
         return tuple(sorted((vote for vote in self.votes if vote.probability), key=lambda vote: -vote.probability))
 
     def document(self) -> dict[str, Any]:
-        """Return the explanation as JSON has it."""
+        """Convert the explanation to a JSON object."""
         return {
             "policy": self.policy,
             "declined": None if self.declined is None else self.declined.value,
@@ -94,14 +94,14 @@ class Explanation:
 
 
 def explain(policy: Policy, request: LookupRequest, view: ClusterView) -> Explanation:
-    """Ask a policy about a request and keep the answer of every part.
+    """Evaluate a policy for a request, and keep the answer of every part.
 
     Raises:
         PolicyError: if a decision would raise it.
     """
-    # An instant of its own: answers that are cached or counted must not leak into later decisions.
+    # An instant of its own, since cached or counted answers must not affect later decisions.
     ballot = policy.ballot(request, Instant(policy, view))
-    # Under `skip` no part ends the collection; whether a failure ends the decision is known from the ballot.
+    # Under `skip` no part ends the collection. The ballot shows whether a failure ends the decision.
     asked, failures, names = replace(policy, on_error="skip"), Failures(), _names(policy)
     instant = Instant(asked, view, failures)
     kept, rejected = instant.offered, dict[str, BrokerVote]()
@@ -144,7 +144,7 @@ def _detail(part: Any, request: LookupRequest, broker: Broker, view: ClusterView
 
 
 def _names(policy: Policy) -> list[str]:
-    """Name the scorers as settings do; the second of one name becomes `name#2`."""
+    """Name the scorers as settings do. The second with the same name becomes `name#2`."""
     seen: Counter[str] = Counter()
     names = []
     for term in policy.scorers:

@@ -1,8 +1,8 @@
-"""Cut request and view down to the fields that a part has declared in `reads`.
+"""Restrict request and view to the fields that a part has declared in `reads`.
 
-A facet looks like the original; whatever was not declared raises `ReadsError` naming the field and the part, because an
-undeclared read would make a cached decision wrong in silence. A name that the original lacks as well is an ordinary
-`AttributeError`.
+A facet looks like the original. Undeclared fields raise `ReadsError` with the field and the part, because
+an undeclared read would silently make a cached decision wrong. A name that the original lacks as well is an
+ordinary `AttributeError`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DECLARED: Mapping[str, Mapping[str, str]] = {
 
 
 class _Facet:
-    """An object with some attributes of another; the others raise `ReadsError`."""
+    """An object with some attributes of another. Access to the others raises `ReadsError`."""
 
     def __init__(self, part: str, what: str, allowed: Mapping[str, Any]) -> None:
         self.__dict__.update(allowed, _part=part, _what=what)
@@ -49,7 +49,7 @@ class _Facet:
 
 
 class _Properties(Mapping[str, str | None]):
-    """The declared properties of a request; absent ones are None, undeclared ones raise `ReadsError`."""
+    """The declared properties of a request. Absent ones are None, and undeclared ones raise `ReadsError`."""
 
     __slots__ = ("_declared", "_part", "_values")
 
@@ -63,7 +63,7 @@ class _Properties(Mapping[str, str | None]):
         return self._check_key(key) in self._values
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return a declared property, the default if the client did not send it."""
+        """Find a declared property, or the default if the client did not send it."""
         return self._values.get(self._check_key(key), default)
 
     def __iter__(self) -> Iterator[str]:
@@ -79,7 +79,7 @@ class _Properties(Mapping[str, str | None]):
 
 
 def request_facet(part: str, reads: frozenset[str]) -> Callable[[LookupRequest], LookupRequest]:
-    """Return the function that cuts a request down to what a part declared."""
+    """Build the function that restricts a request to the declared fields of a part."""
     names = [name for name in REQUEST_READS if name in reads]
     if len(names) == len(REQUEST_READS):
         return lambda request: request
@@ -102,7 +102,7 @@ def request_facet(part: str, reads: frozenset[str]) -> Callable[[LookupRequest],
 
 
 def view_facet(part: str, reads: frozenset[str], view: ClusterView, memory: Mapping[str, Any]) -> ClusterView:
-    """Return the view cut down to what a part declared, with its own memory in place of all parts'."""
+    """Restrict the view to the declared fields of a part, with its own memory in place of all parts'."""
     if reads >= ALL_READS:
         return replace(view, memory=memory)
     attributes = vars(view)
@@ -118,13 +118,13 @@ def _view_names(reads: frozenset[str]) -> tuple[str, ...]:
 
 
 def fields_in(reads: frozenset[str]) -> tuple[str, ...]:
-    """Return the fields of a request among what is read, sorted; `properties` swallows single ones."""
+    """List the fields of a request among the reads, sorted. `properties` includes single ones."""
     names = sorted(name for name in reads if not name.startswith("view."))
     return tuple(name for name in names if not ("properties" in names and name.startswith("properties.")))
 
 
 def field_of(request: LookupRequest, name: str) -> Hashable:
-    """Return a request's value of a field, for decision keys."""
+    """Find a request's value of a field, for decision keys."""
     if name == "properties":
         return tuple(sorted(request.properties.items()))
     if name.startswith("properties."):

@@ -1,7 +1,8 @@
-"""Parts that run in another program: they keep their memory there, and what they answer is found out by asking only.
+"""Parts that run in another program, keep their memory there, and can be examined only by calls.
 
-Such a part says `is_foreign = True`. It has `begin(memory)`, called once before a run with the memory that it is handed
-later, and `check()`, which returns a sentence if its runs are not repeatable, and raises if it cannot be asked.
+Such a part has `is_foreign = True`. It has `begin(memory)`, called once before a run with the memory of its
+later calls. It also has `check()`, which returns a sentence if its runs are not repeatable, and raises if
+the part cannot be called.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ class Foreign(Protocol):
         """Take note of a run that begins."""
 
     def check(self) -> str | None:
-        """Return a sentence if a run of it is another each time; None if it is not."""
+        """Return a sentence if its runs differ from each other, None if they do not."""
 
 
 def foreign_of(policy: Policy) -> list[tuple[str, Foreign]]:
-    """Return the foreign parts of a policy, in wrappers too, each with the key of the memory that it is handed."""
+    """List the foreign parts of a policy, in wrappers too, each with the key of its memory."""
     parts = [*policy.parts, *([] if policy.shedder is None else [policy.shedder])]
     return [(memory_key(part), inner) for part in parts for inner in _inside(part)]
 
@@ -51,10 +52,10 @@ def begin_foreign(policy: Policy, memory: MutableMapping[str, dict[str, Any]]) -
 
 
 def check_foreign(policies: Iterable[Policy]) -> dict[str, str]:
-    """Ask every foreign part for once, and return by policy why its runs are not repeatable.
+    """Check every foreign part once, and return by policy why its runs are not repeatable.
 
     Raises:
-        ContractError: naming the policy, if a part cannot be asked.
+        ContractError: with the policy, if a part cannot be called.
     """
     found: dict[str, str] = {}
     for policy in policies:
@@ -69,10 +70,10 @@ def check_foreign(policies: Iterable[Policy]) -> dict[str, str]:
 
 
 def about_foreign(policies: Iterable[Policy], unrepeatable: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each policy with foreign parts: what is not known of it, and what its runs are not.
+    """Write a sentence for each policy with foreign parts about its unknown properties and the limits of its runs.
 
     Args:
-        unrepeatable: what `check_foreign` has found.
+        unrepeatable: the result of `check_foreign`.
     """
     sentences = []
     for policy in policies:
@@ -92,7 +93,7 @@ def refuse_foreign(policies: Iterable[Policy], why: str) -> None:
         why: the end of a sentence.
 
     Raises:
-        SettingsError: naming them.
+        SettingsError: with their names.
     """
     names = [policy.name for policy in policies if foreign_of(policy)]
     if names:

@@ -1,4 +1,4 @@
-"""Keep what the leader of Pulsar's modular manager knows of each bundle: a short and a long mean of its traffic.
+"""Keep the modular manager's leader data of each bundle, which are a short and a long mean of its traffic.
 
 Source: BundleData, TimeAverageMessageData and ModularLoadManagerImpl.updateBundleData of Pulsar 4.2.4.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 __all__ = ["BundleMeans", "TrafficRates"]
 
-#: Samples of the two means; Pulsar: NUM_SHORT_SAMPLES, NUM_LONG_SAMPLES.
+#: Samples of the two means (Pulsar: NUM_SHORT_SAMPLES, NUM_LONG_SAMPLES).
 _SHORT, _LONG = 10, 1000
 
 
@@ -23,15 +23,15 @@ class TrafficRates(NamedTuple):
 
 
 class BundleMeans:
-    """The mean traffic of each bundle over its last reports: about ten of them, and about a thousand.
+    """The mean traffic of each bundle over its last reports, once of about ten and once of about a thousand.
 
-    With n samples so far the next one moves a mean by 1 / n of the difference. Up to the number of samples that is
-    their plain mean, from then on an exponential one. A bundle starts with the first report that names it, and so do
-    the children of a split.
+    With n samples so far the next one moves a mean by 1 / n of the difference. Up to the number of samples that
+    is their plain mean, and then an exponential one. A bundle starts with its first report, and so do the
+    children of a split.
 
     Args:
-        forgets: drop a bundle when no report names it, as the modular manager does. Its owner was lost, say: until the
-            next report nothing is known of it.
+        forgets: whether a bundle without a report is dropped, as in the modular manager. For example, its owner
+            was lost. Its traffic is then unknown until the next report.
     """
 
     def __init__(self, *, forgets: bool) -> None:

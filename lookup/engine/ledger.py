@@ -20,10 +20,10 @@ Floats = NDArray[np.float64]
 
 
 def capacities(roster: Roster, assumed: float | None) -> Floats:
-    """Return the weight per second at usage 1.0 of every broker, shape (n_brokers,), NaN if unknown, read-only.
+    """Compute the weight per second at usage 1.0 of every broker, shape (n_brokers,), NaN if unknown, read-only.
 
     Args:
-        assumed: that of every broker, if no broker's own is known.
+        assumed: the value for every broker, if it is unknown for all of them.
     """
     given = (broker.capacity if assumed is None else assumed for broker in roster)
     column = np.array([np.nan if capacity is None else capacity for capacity in given], dtype=np.float64)
@@ -32,7 +32,7 @@ def capacities(roster: Roster, assumed: float | None) -> Floats:
 
 
 class LazyTopBundles(Sequence[Sequence[BundleLoad]]):
-    """The loaded bundles by broker number, ranked for a broker when a policy first asks: most ask about a few only.
+    """The loaded bundles by broker number, ranked at first access, since most policies read only a few brokers.
 
     Args:
         loads: returns load, name and rate of the bundles of one broker, in any order.
@@ -54,7 +54,7 @@ class LazyTopBundles(Sequence[Sequence[BundleLoad]]):
 
 
 class Ranked(Sequence[BundleLoad]):
-    """Bundles in the order of `ascending`, each made when it is looked at: a shedder looks at the first of many.
+    """Bundles in the order of `ascending`, created at access, since a shedder reads only the first of many.
 
     Args:
         rows: load, name and rate of each, in any order.

@@ -1,9 +1,9 @@
-"""The load manager: one policy at work in one cluster, without I/O, the same object in replays, simulations and tests.
+"""The load manager, which runs one policy in one cluster without I/O in replays, simulations and tests alike.
 
-It keeps owners, memory and dice. Callers report events (`set_registry`, `set_load`, `begin_tick`) and read the results
-from `take_decisions` and `take_changes`.
+It keeps owners, memory and random state. Callers report events (`set_registry`, `set_load`, `begin_tick`)
+and read the results from `take_decisions` and `take_changes`.
 
-Source: `docs/pulsar/load-managers.md`; `docs/decisions/brokers-by-id.md`.
+Source: `docs/pulsar/load-managers.md`, `docs/decisions/brokers-by-id.md`.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ __all__ = ["Conditions", "LoadManager", "ManagerObserver"]
 
 @dataclass(frozen=True, slots=True)
 class ManagerObserver:
-    """Callables that look on while a load manager works, and change nothing there; None is not called."""
+    """Callables that observe a load manager and do not change it. None is not called."""
 
-    #: before an owner is chosen: the request, when it came in µs, and whether it was declined before under the same
+    #: before an owner is chosen: the request, its time in µs, and whether it was declined before under the same
     #: fingerprint, so that it is only counted once more
     before_decision: Callable[[LoadManager, LookupRequest, int, bool], None] | None = None
     #: before the shedder is asked
@@ -56,16 +56,16 @@ class ManagerObserver:
 class Conditions:
     """Circumstances of a cluster that are the same whatever policy is at work there."""
 
-    #: who re-assigns the bundles of a lost broker: the next lookup, or the leader at once
+    #: who re-assigns the bundles of a lost broker, either the next lookup or the leader at once
     owner_loss: OwnerLoss = "next-lookup"
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
     topology: Topology = field(default_factory=Topology)
     #: weight per second at usage 1.0 of every broker, if no broker's own is known
     assumed_capacity: float | None = None
-    #: bytes that 1.0 of a broker's load, and of a bundle's, stands for; for shedders with limits in bytes
+    #: bytes per 1.0 of a broker's load and of a bundle's load, for shedders with limits in bytes
     broker_bytes: float = 1.0
     bundle_bytes: float = 1.0
-    #: the view's salt; "" is production's
+    #: the view's salt, "" in production
     salt: str = ""
     observer: ManagerObserver | None = None
 
@@ -74,18 +74,19 @@ _USUAL = Conditions()
 
 
 class LoadManager:
-    """Assigns bundles to brokers by one policy, in the manner of Pulsar's extensible load manager.
+    """A load manager that assigns bundles to brokers by one policy, like Pulsar's extensible load manager.
 
     Args:
-        roster: the brokers known at first; none is registered before `set_registry`, which may bring others.
-        seed: of the dice.
+        roster: the brokers known at first. None of them is registered before `set_registry`, which may add
+            others.
+        seed: seed of the random draws.
         conditions: circumstances of the cluster that do not depend on the policy.
     """
 
     def __init__(
         self, policy: Policy, cluster: str, roster: Roster, *, seed: int = 1, conditions: Conditions = _USUAL
     ) -> None:
-        #: as it is in use: filters that have nothing to do in this cluster are not asked
+        #: the policy in use, without filters that have no effect in this cluster
         self.policy = policy.in_use(conditions.namespaces)
         self.cluster, self.roster = cluster, roster
         self.ownership = Ownership(roster.ids)
@@ -95,7 +96,7 @@ class LoadManager:
         begin_foreign(policy, self.memory)
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
         self._conditions, self._observer = conditions, conditions.observer or ManagerObserver()
-        #: bytes that 1.0 of a broker's load and of a bundle's stands for, None if the shedder does not go by them
+        #: bytes per 1.0 of a broker's load and of a bundle's load, None if the shedder does not use them
         self._bytes: tuple[float, float] | None = None
         factors = conditions.broker_bytes, conditions.bundle_bytes
         if factors != (1.0, 1.0) and policy.shedder is not None and goes_by_bytes(policy.shedder):
@@ -123,7 +124,7 @@ class LoadManager:
     # Events of the world.
 
     def begin_tick(self, start_us: int) -> None:
-        """Start a tick: the view's clock stands at its start until the next."""
+        """Start a tick. The view's clock stays at its start until the next."""
         if self._cycled_us is None:
             self._cycled_us = start_us
         self._tick_us = start_us
@@ -131,15 +132,15 @@ class LoadManager:
         self._instant = None
 
     def set_registry(self, roster: Roster, registered: NDArray[np.bool_]) -> None:
-        """Start a registry epoch at the start of this tick; owners that are no longer registered lose their bundles.
+        """Start a registry epoch at the start of this tick. Unregistered owners lose their bundles.
 
         Args:
-            roster: the brokers of this epoch with their lookup data, registered or not. A broker is the same as before
-                if its id is, and keeps its bundles and its load under the number it has in this roster.
+            roster: the brokers of this epoch with their lookup data, registered or not. A broker with a known id is
+                the same as before, and keeps its bundles and its load under its number in this roster.
             registered: shape (n_brokers,).
 
         Raises:
-            ArgumentError: if that is not one value for each broker of the roster.
+            ArgumentError: if there is not one value for each broker of the roster.
         """
         _require_column("the registry", registered, roster)
         present = {roster.ids[number] for number in np.flatnonzero(registered).tolist()}
@@ -148,7 +149,7 @@ class LoadManager:
         orphans = sorted(bundle for number in lost for bundle in self.ownership.bundles_of(number))
         self._forget_answers()
         self._standing.clear()
-        # Before owners are numbered anew: a broker that is gone has no number in the new roster.
+        # Before owners get new numbers, since a broker that left does not have a number in the new roster.
         for bundle in orphans:
             self._take(bundle, "forced", self._tick_us)
         if roster.ids != self.roster.ids:
@@ -168,7 +169,7 @@ class LoadManager:
         """Put the figures of a grid instant into the view.
 
         Raises:
-            ArgumentError: if its columns have not one value for each broker of the roster.
+            ArgumentError: if its columns do not have one value for each broker of the roster.
         """
         _require_column("a load", load.usage, self.roster)
         self._load = self.policy.weights.weigh(load).read_only()
@@ -179,10 +180,11 @@ class LoadManager:
             self._forget_answers()
 
     def restore(self, owners: Mapping[str, str]) -> None:
-        """Take over owners from before the run; those that are not registered are left out, and pinned bundles."""
+        """Restore owners from before the run. Unregistered owners and pinned bundles are left out."""
         for bundle, broker in sorted(owners.items()):
             number = self._registered_number(broker)
-            # The owner of a pinned bundle is in its name; an owner in the book would outlive its registration.
+            # The owner of a pinned bundle is in its name. An owner in the book would remain after its registration
+            # ended.
             if number is not None and pinned_broker(bundle.rpartition("/")[0]) is None:
                 self._give(bundle, number, self._tick_us)
         self._changes_in_tick = 0
@@ -199,20 +201,20 @@ class LoadManager:
         client: str | None = None,
         ts_us: int | None = None,
     ) -> Assigned | Unanswered:
-        """Answer a lookup: the owner of the topic's bundle, made owner now if it has none.
+        """Answer a lookup with the owner of the topic's bundle, which is assigned now if there is none.
 
         Args:
-            topic: complete name; None for a request without topic.
+            topic: complete name, None for a request without topic.
             bundle: complete name of the topic's bundle.
-            ts_us: when the lookup came; the start of the tick by default.
+            ts_us: time of the lookup, the start of the tick by default.
 
         Returns:
-            `Unanswered` if no broker serves it: with the reason for which the policy declined; NO_CANDIDATES if no
-            broker is registered, NOT_REGISTERED if the one in the bundle's name is not; and if the bundle has no owner,
-            READ_ONLY for a lookup that may not assign.
+            `Unanswered` if no broker serves it, with the reason for which the policy declined. The reason is
+                NO_CANDIDATES if no broker is registered, and NOT_REGISTERED if the broker in the bundle's name is
+                not. If the bundle has no owner, it is READ_ONLY for a lookup that may not assign.
 
         Raises:
-            PolicyError: if a part fails and the policy says stop, or breaks its protocol.
+            PolicyError: if a part fails and `on_error` is stop, or it breaks its protocol.
         """
         options = options or LookupOptions()
         if topic is not None and is_internal_topic(topic):
@@ -229,9 +231,10 @@ class LoadManager:
         return self._answer(self.ownership.owner(bundle), None if decision is None else decision.declined, decision)
 
     def select(self, request: LookupRequest, ts_us: int) -> Decision | None:
-        """Choose an owner for an unowned bundle, and book it; None if no broker is registered.
+        """Choose an owner for an unowned bundle, and book it. Return None if no broker is registered.
 
-        A decision key that was declined for this bundle under the same fingerprint is not asked again, only counted.
+        A decision key that was declined for this bundle under the same fingerprint is not evaluated again, only
+        counted.
         """
         instant = self.instant()
         if not len(instant.offered):
@@ -255,11 +258,11 @@ class LoadManager:
         return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
-        """Return the policy's ballot on a request now, and the fingerprint under which it holds; nothing is booked."""
+        """Compute the policy's ballot on a request now, and the fingerprint under which it holds, without booking."""
         return self._decide(request, self.policy.decision_key(request), self.instant()), self._fingerprint
 
     def _decide(self, request: LookupRequest, key: Hashable, instant: Instant) -> Ballot:
-        # Every assignment may change what is remembered, so such a ballot holds for one request only.
+        # Every assignment may change the memory, so such a ballot holds for one request only.
         if "view.memory" in self.policy.reads:
             return self.policy.ballot(request, instant)
         known = self._ballots.get(key)
@@ -269,9 +272,10 @@ class LoadManager:
         return known
 
     def leader(self) -> int | None:
-        """Return the number of the broker that serves the load manager's own topics: the first registered one.
+        """Find the broker that serves the load manager's own topics, which is the first registered one.
 
-        Pulsar elects a leader; a log of lookups does not say which broker that was.
+        The result is its number. Pulsar elects a leader, and a log of lookups does not record which broker that
+        was.
         """
         numbers = np.flatnonzero(self.registered)
         return int(numbers[0]) if len(numbers) else None
@@ -282,7 +286,7 @@ class LoadManager:
         """Take a bundle from its owner on an administrator's behalf.
 
         Raises:
-            InputError: if no broker owns the bundle.
+            InputError: if the bundle does not have an owner.
         """
         if pinned_broker(bundle.rpartition("/")[0]) is not None:
             return
@@ -293,7 +297,7 @@ class LoadManager:
     def split(self, bundle: str, children: Sequence[str]) -> None:
         """Replace a bundle by its children, which keep its owner and its past."""
         self._book.split(bundle, children)
-        # The grace period is the parent's: a split must not be a way round it.
+        # The grace period is the parent's, since a split must not bypass it.
         unloaded_us = self._unloaded.get(bundle)
         if unloaded_us is not None:
             for child in children:
@@ -301,7 +305,7 @@ class LoadManager:
         self._note_change()
 
     def shed(self) -> CycleReport[Unload] | None:
-        """Run one cycle of the policy's shedder; None if it has none, or if the next cycle is not due yet."""
+        """Run one cycle of the policy's shedder. Return None without a shedder, or if the cycle is not due yet."""
         if self.policy.shedder is None or not self._is_due():
             return None
         if self._observer.before_cycle is not None:
@@ -314,18 +318,19 @@ class LoadManager:
 
     def _cycle(self, shedder: Shedder) -> CycleReport[Unload]:
         memory, instant = self._memory_of(shedder), self.instant()
-        # Pulsar: with one registered broker no cycle takes place, since nothing could go anywhere.
+        # In Pulsar no cycle takes place with one registered broker, since no other broker could take a bundle.
         if len(instant.offered) <= 1:
             return IDLE_CYCLE
         unloading = Unloading(self._book_unload, self._choose_destination if self.policy.destination_first else None)
-        # Only a shedder with limits in bytes sees bytes; for all others the weight of lookups is the load.
+        # Only a shedder with limits in bytes sees bytes. For all others the weight of lookups is the load.
         shown = None if self._bytes is None else in_bytes(instant.view, *self._bytes)
         return run_sheds(self.policy, instant, memory, unloading, shown=shown)
 
     def _is_due(self) -> bool:
-        """Return whether it is time for a cycle; the first comes one interval after the first tick.
+        """Check whether a cycle is due. The first comes one interval after the first tick.
 
-        Under Pulsar's minute every tick has one: ticks are what a run has of time.
+        With an interval below Pulsar's minute every tick has a cycle, since ticks are the only time of a run.
+
         Source: LoadSheddingTask.start, UnloadScheduler.start (Pulsar 4.2.4).
         """
         interval_us = self.policy.shedding_interval_us
@@ -336,9 +341,10 @@ class LoadManager:
         return True
 
     def split_bundles(self) -> CycleReport[Split] | None:
-        """Run one cycle of the policy's splitter; None if it has none.
+        """Run one cycle of the policy's splitter. Return None without a splitter.
 
-        Children stay with the owner of their parent. Under `unload_children` they have none if another may have them.
+        Children stay with the owner of their parent. Under `unload_children` they have no owner if another broker
+        may own them.
         """
         if self.policy.splitter is None:
             return None
@@ -360,9 +366,9 @@ class LoadManager:
     # Results.
 
     def take_decisions(self) -> list[Decided]:
-        """Return the decisions since the last call; a declined one is still counted up until its fingerprint ends.
+        """Return the decisions since the last call. A declined one is counted until its fingerprint ends.
 
-        They are kept until they are taken, as are changes: a caller that runs for long has to take both.
+        Decisions and changes are kept until they are taken, so a caller that runs for long has to take both.
         """
         taken, self._decisions = self._decisions, []
         return taken
@@ -372,13 +378,13 @@ class LoadManager:
         return self._book.take_changes()
 
     def view(self) -> ClusterView:
-        """Return the view as of now."""
+        """Build the view as of now."""
         return self.instant().view
 
     def instant(self) -> Instant:
-        """Return the instant that decisions and cycles are asked about now."""
+        """Build the instant on which decisions and cycles are computed now."""
         if self._instant is None:
-            # Ownership, memory and unloads in the view are live: an assignment changes them without a new view.
+            # Ownership, memory and unloads in the view are live, so an assignment changes them without a new view.
             view = ClusterView(
                 cluster=self.cluster,
                 brokers=self.roster,
@@ -420,7 +426,7 @@ class LoadManager:
             self._declined.clear()
 
     def _choose_destination(self, bundle: str) -> Decision:
-        """Draw where a bundle goes if its owner gives it up; kept until it does."""
+        """Draw the destination of a bundle in case its owner gives it up. The draw is kept until it does."""
         request = request_of(None, bundle, LookupOptions())
         ballot, fingerprint = self.decide(request)
         decision = self.draws.decision(bundle, ballot, self.roster, fingerprint)
@@ -440,7 +446,7 @@ class LoadManager:
         if not self.policy.is_stateful:
             self._give(request.bundle, number, ts_us, decided=True)
             return
-        # Observed before the bundle is given away: the view must be the one the decision was taken on.
+        # Observed before the bundle is given away, since the view must be that of the decision.
         observed = self.policy.observe(self.memory, request, self.roster[number], offers, instant, is_assigned=True)
         self._give(request.bundle, number, ts_us, decided=True)
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
@@ -490,7 +496,7 @@ class LoadManager:
 
     def _chosen_number(self, request: LookupRequest, decision: Decision) -> int:
         number = self._registered_number(str(decision.broker))
-        # The policy was offered registered brokers only: this happens if the registry changed within a decision.
+        # The policy received registered brokers only, so this happens if the registry changed within a decision.
         if number is None:
             raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
         return number

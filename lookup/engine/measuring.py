@@ -1,4 +1,4 @@
-"""Call metrics: every call of one is made here, and its answer is held to its protocol.
+"""Call metrics, and check their answers against the protocol. Every call of a metric is made here.
 
 Built-in metrics are called like those of plug-ins.
 """
@@ -22,37 +22,37 @@ __all__ = ["Sums", "bounds_of", "every_key_of", "keys_of", "luck_of", "question_
 
 FloatArray = NDArray[np.float64]
 
-#: Kinds of numpy's real numbers: truth values, whole ones and floating-point ones.
+#: Kinds of numpy's real numbers, which are truth values, integers and floating-point numbers.
 _REAL = "biuf"
 
 
 def every_key_of(metric: Metric) -> tuple[str, ...] | None:
-    """Return the keys a metric may have, None if they depend on the log."""
+    """Find the keys that a metric may have, None if they depend on the log."""
     return getattr(metric, "every_key", None)
 
 
 def luck_of(metric: Metric) -> tuple[Luck, ...]:
-    """Return the sources of luck in a metric's figure; if it names none, those of its rows and the placement."""
+    """Find the random sources of a metric's figure, by default those of its rows and the placement."""
     rows: tuple[Luck, ...] = ("events",) if metric.resample == "event" else ()
     declared: tuple[Luck, ...] | None = getattr(metric, "luck", None)
     return ("demand", "placement", *rows) if declared is None else declared
 
 
 def bounds_of(metric: Metric) -> tuple[float, float] | None:
-    """Return the least and the largest that a metric's figure can be; None if it does not say."""
+    """Find the smallest and the largest possible figure of a metric, None if it does not declare them."""
     return getattr(metric, "bounds", None)
 
 
 def question_of(metric: Metric) -> Question:
-    """Return what verdicts on a metric are about; if it does not say, demand like this."""
+    """Find the question of verdicts on a metric, by default demand like this."""
     return getattr(metric, "question", "demand")
 
 
 def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
-    """Ask a metric for its keys in some batches; each is named once, in the order of their first appearance.
+    """List the keys of a metric in some batches, each once, in the order of their first appearance.
 
     Raises:
-        PluginError: if it raises, or answers something else than texts and None, or a key it says it never has.
+        PluginError: if it raises, or its answer has other values than texts and None, or an undeclared key.
     """
     keys: dict[str | None, None] = {}
     every = every_key_of(metric)
@@ -90,20 +90,20 @@ class Sums:
 
 
 def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
-    """Ask a metric for its sums in each of some batches, at least one, and add them up in their order.
+    """Compute a metric's sums in each of some batches, at least one, and add them up in their order.
 
-    A batch without any change or cell is not asked for those: most of a run's have none.
+    The metric is not called for a batch without any change or cell to count, as most batches of a run.
 
     Raises:
-        PluginError: if it raises, or answers something else than finite real numbers of that shape.
+        PluginError: if it raises, or its answer has other values than finite real numbers of that shape.
     """
-    # If none has any the last is asked: metrics say how many columns their sums have.
+    # If no batch has any, the metric is called for the last, since it determines the number of columns of the sums.
     asked = [place for place, batch in enumerate(batches) if _is_counted(metric, batch)] or [len(batches) - 1]
     # A copy, since totals are added up in place and batches' sums may be views of the metric's own arrays.
     total = _sums(metric, batches[asked[0]], key).astype(np.float64)
     by_batch = np.zeros((len(batches), total.shape[1]))
     by_batch[asked[0]] = total.sum(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
+    with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are rejected below
         for place in asked[1:]:
             sums = _sums(metric, batches[place], key)
             if sums.shape != total.shape:
@@ -118,22 +118,23 @@ def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
 
 
 def _is_counted(metric: Metric, batch: Batch) -> bool:
-    """Tell whether a batch has any of what a metric counts: changes of owner, or cells in which a broker was there."""
+    """Check whether a batch has the rows that a metric counts, which are changes of owner or cells with a broker."""
     if metric.grain == "change":
         return batch.changes is not None and len(batch.changes.bundle) > 0
     return metric.grain != "cell" or bool(batch.cells.registered.any())
 
 
 def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
-    """Ask a metric for the values of totals of shape (..., k), or for that of all rows if these are no units.
+    """Compute the values of totals of shape (..., k), or the value of all rows if these are not units.
 
     Returns:
-        Shape (...), or () of a metric whose rows are no units; finite, or NaN if there is nothing to measure.
+        Shape (...), or () for a metric whose rows are not units. Values are finite, or NaN if there is nothing
+            to measure.
 
     Raises:
-        PluginError: if it raises, or answers something else than that.
+        PluginError: if it raises, or returns another kind of value.
     """
-    # A metric that divides by nothing gets the NaN that stands for nothing to measure; a warning would say no more.
+    # A metric that divides by zero gets NaN, which stands for nothing to measure, so a warning would add nothing.
     with guard_call(f"metric {metric.name!r} raised "), np.errstate(all="ignore"):
         answer = metric.value(sums)
         values = _array(answer)
@@ -160,7 +161,7 @@ def _sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
     return sums
 
 
-#: What one row of a metric's sums is, by its `resample`.
+#: The meaning of one row of a metric's sums, by its `resample`.
 _ROWS = {
     "bundle": "a row per bundle",
     "time": "a row per cell",

@@ -1,6 +1,7 @@
-"""Keep the owners of all bundles as changes make them: what policies see of owners, and a name for every state of it.
+"""Keep the owners of all bundles with their changes, the policies' view of them, and a name for every state.
 
-Changes are numbered within a series that begins without owners, so a record that holds the series holds every state.
+Changes are numbered within a series that begins without owners, so a record of the series contains every
+state.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from lookup.model.recent import Recent
 
 __all__ = ["OwnerChange", "Owners"]
 
-#: Rosters whose owners are counted: brokers that come and go are seen by some sooner than by others.
+#: Rosters whose owners are counted, since some clients see brokers come and go sooner than others.
 _MOST_ROSTERS = 8
 #: Changes that can be taken back, to explain a decision.
 _MOST_UNDONE = 10_000
-#: Changes of a series beyond those of its beginning; who repeats a decision applies the whole series.
+#: Changes of a series beyond those of its beginning. Repeating a decision applies the whole series.
 _LONGEST = 100_000
 
 
 class OwnerChange(NamedTuple):
-    """A bundle has another owner, or none; by its number in a series."""
+    """A change of a bundle's owner, possibly to none, with its number in a series."""
 
     series: str
     number: int
@@ -33,7 +34,7 @@ class OwnerChange(NamedTuple):
 
 
 class Owners:
-    """Owners of bundles by broker id, and as policies see them, by the numbers of a roster.
+    """Owners of bundles by broker id, with views for policies by the numbers of a roster.
 
     Args:
         name: makes the names of series differ between runs of a server.
@@ -54,7 +55,7 @@ class Owners:
 
     @property
     def reference(self) -> str:
-        """The name of the present state: series, number of its last change, digest of the owners."""
+        """The name of the present state, from series, number of its last change, and digest of the owners."""
         return f"{self._series}.{self._number}.{self._digest:016x}"
 
     @property
@@ -93,10 +94,12 @@ class Owners:
         )
 
     def seen_by(self, ids: Sequence[str]) -> Ownership:
-        """Return the owners as a policy sees them, which follow every change; brokers of no other roster own anything.
+        """Build the view of the owners for a policy, which follows every change.
+
+        Brokers of other rosters do not own anything in it.
 
         Args:
-            ids: of the brokers of a roster, by number.
+            ids: ids of the brokers of a roster, by number.
         """
         ids = tuple(ids)
         if ids not in self._seen:
@@ -104,7 +107,7 @@ class Owners:
         return self._seen[ids][0]
 
     def at(self, reference: str, ids: Sequence[str]) -> Ownership | None:
-        """Return the owners of an earlier state as `seen_by` does; None if it is too long ago."""
+        """Build the owners of an earlier state in the form of `seen_by`, None if it is too long ago."""
         owners, present = dict(self._owners), self.reference
         for before, bundle, broker in reversed(self._undone):
             if present == reference:

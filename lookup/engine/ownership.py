@@ -1,7 +1,7 @@
-"""Keep owners: which broker owns which bundle, and why bundles change hands.
+"""Keep owners, with the broker that owns each bundle and the reasons for changes.
 
-The manager decides when owners change, and keeps memory. Owners are numbers of the present roster, as policies need
-them; what outlives a roster (changes, the past of a bundle) names brokers by id.
+The manager decides when owners change, and keeps memory. Owners are numbers of the present roster, as
+policies need them. Data that outlives a roster (changes, the past of a bundle) names brokers by id.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ __all__ = [
 ]  # fmt: skip
 
 Counts = NDArray[np.int64]
-#: Namespaces below which a sweep is not worth a pass; beyond, one follows each doubling, so that it costs a constant.
+#: Namespaces below which a sweep is not worth a pass. Above, a sweep follows each doubling, so that its cost is
+#: constant.
 _FEWEST = 256
 
 
 class Ownership:
-    """Owners by bundle name, as numbers of the cluster's roster; an `OwnershipView` for policies.
+    """Owners by bundle name, as numbers of the cluster's roster, in the form of an `OwnershipView` for policies.
 
-    The arrays handed out are read-only and follow every change at once, until the tick or the registry epoch ends.
+    The returned arrays are read-only and follow every change at once, until the tick or the registry epoch
+    ends.
 
     Args:
-        ids: of all brokers of the roster, by number.
+        ids: ids of all brokers of the roster, by number.
     """
 
     def __init__(self, ids: Sequence[str]) -> None:
@@ -44,7 +46,7 @@ class Ownership:
         return np.zeros(len(self.ids), dtype=np.int64)
 
     def _no_bundles_shown(self) -> tuple[Counts, Counts]:
-        # Every cycle and most decisions ask: one view of the counts serves them all.
+        # Read in every cycle and most decisions, so one view of the counts is shared by all.
         counts = self._no_bundles()
         return counts, _read_only(counts)
 
@@ -55,19 +57,19 @@ class Ownership:
         return iter(self._owners.items())
 
     def owner(self, bundle: str) -> int | None:
-        """Return the number of the bundle's owner, None if it has none."""
+        """Find the number of the bundle's owner, None if it does not have one."""
         return self._owners.get(bundle)
 
     def bundles(self) -> Counts:
-        """Return how many bundles each broker owns, shape (n_brokers,)."""
+        """Count the bundles that each broker owns, shape (n_brokers,)."""
         return self._shown_counts
 
     def bundles_in(self, namespace: str) -> Counts:
-        """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
+        """Count the bundles of one namespace that each broker owns, shape (n_brokers,)."""
         return _read_only(self._by_namespace[namespace])
 
     def bundles_of(self, broker: int) -> list[str]:
-        """Return the bundles of one broker, sorted by name."""
+        """List the bundles of one broker, sorted by name."""
         return sorted(bundle for bundle, owner in self._owners.items() if owner == broker)
 
     def give(self, bundle: str, broker: int) -> None:
@@ -84,7 +86,7 @@ class Ownership:
         return broker
 
     def renumber(self, ids: Sequence[str]) -> None:
-        """Go over to the numbers of another roster; every broker that owns a bundle must be in it."""
+        """Change to the numbers of another roster, which must contain every broker that owns a bundle."""
         numbers = {name: number for number, name in enumerate(ids)}
         moved = [(bundle, numbers[self.ids[owner]]) for bundle, owner in self._owners.items()]
         self.ids = tuple(ids)
@@ -101,7 +103,7 @@ class Ownership:
             self._sweep_above = 2 * len(self._by_namespace) + _FEWEST
 
     def _count(self, bundle: str, broker: int, step: int) -> None:
-        # Filters ask for these counts in every decision; counting owners anew would cost a pass over all bundles.
+        # Filters read these counts in every decision, and recounting owners would cost a pass over all bundles.
         self._counts[broker] += step
         self._by_namespace[bundle.rpartition("/")[0]][broker] += step
 
@@ -113,10 +115,11 @@ def _read_only(counts: Counts) -> Counts:
 
 
 class ReportedOwnership:
-    """Owners as the leader of Pulsar's modular manager knows them; an `OwnershipView` for policies.
+    """Owners as the leader of Pulsar's modular manager knows them, in the form of an `OwnershipView` for policies.
 
-    What a cycle has moved stays with its old owner until the next report, since the leader gives it away without a note
-    (`ModularLoadManagerImpl.doLoadShedding`); what a lookup assigns counts at once (`preallocateBundle`).
+    A bundle that a cycle has moved stays with its old owner until the next report, since the leader does not
+    record the move (`ModularLoadManagerImpl.doLoadShedding`). An assignment by a lookup counts at once
+    (`preallocateBundle`).
 
     Args:
         ownership: the true owners.
@@ -127,15 +130,15 @@ class ReportedOwnership:
         self._ownership, self._moved = ownership, moved
 
     def owner(self, bundle: str) -> int | None:
-        """Return the number of the bundle's owner, None if it has none."""
+        """Find the number of the bundle's owner, None if it does not have one."""
         return self._moved[bundle] if bundle in self._moved else self._ownership.owner(bundle)
 
     def bundles(self) -> Counts:
-        """Return how many bundles each broker owns, shape (n_brokers,)."""
+        """Count the bundles that each broker owns, shape (n_brokers,)."""
         return self._count_with_moves(self._ownership.bundles(), self._moved)
 
     def bundles_in(self, namespace: str) -> Counts:
-        """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
+        """Count the bundles of one namespace that each broker owns, shape (n_brokers,)."""
         moved = [bundle for bundle in self._moved if bundle.rpartition("/")[0] == namespace]
         return self._count_with_moves(self._ownership.bundles_in(namespace), moved)
 
@@ -149,9 +152,9 @@ class ReportedOwnership:
         return _read_only(counts)
 
 
-#: Why a bundle lost its last owner; `first`: it had none.
+#: Cause of the loss of a bundle's last owner. `first` means that it had none.
 Cause = Literal["first", "forced", "shed", "admin", "split"]
-#: Words for the causes of moves, in the order of reports, and for one and several events of those that are no policy's.
+#: Words for the causes of moves, in the order of reports, and for one and several external events.
 CAUSE_WORDS: Mapping[str, str] = {
     "forced": "broker lost",
     "shed": "unloaded by the shedder",
@@ -194,9 +197,9 @@ _NO_PAST = _LastOwner(None, "first")
 
 
 class OwnerBook:
-    """Changes owners and records each change; a new owner is booked with the last one and why that lost the bundle.
+    """A book of owners and their changes. A new owner is booked with the last one and the cause of its loss.
 
-    Changes are kept until they are taken: a book that nobody reads grows.
+    Changes are kept until they are taken, so a book grows if its changes are never read.
     """
 
     def __init__(self, ownership: Ownership) -> None:
@@ -205,16 +208,16 @@ class OwnerBook:
         self._changes: list[OwnershipChange] = []
 
     def give(self, bundle: str, number: int, ts_us: int, *, decided: bool = False) -> None:
-        """Make a broker the owner of a bundle; `decided` if a policy's odds made it so."""
+        """Make a broker the owner of a bundle. `decided` marks a choice by a policy's odds."""
         source, cause = self._past.get(bundle, _NO_PAST)
         self._ownership.give(bundle, number)
         self._changes.append(OwnershipChange(ts_us, bundle, source, self._ownership.ids[number], cause, decided))
 
     def take(self, bundle: str, cause: Cause, ts_us: int, *, reason: CycleReason | None = None) -> bool:
-        """Take a bundle from its owner; false if it has none.
+        """Take a bundle from its owner. Return false if it does not have one.
 
         Args:
-            reason: why its shedder takes it, if that distinguishes its unloads.
+            reason: the shedder's reason, if it distinguishes its unloads.
         """
         number = self._ownership.take(bundle)
         if number is None:
@@ -225,7 +228,7 @@ class OwnerBook:
         return True
 
     def split(self, bundle: str, children: Sequence[str]) -> None:
-        """Replace a bundle by its children, which keep its owner and its past; no owner changes by that."""
+        """Replace a bundle by its children, which keep its owner and its past. No owner changes."""
         number, past = self._ownership.take(bundle), self._past.pop(bundle, None)
         # Children inherit the past as well, so that the first of them to lose its owner is booked like the parent.
         for child in children:

@@ -1,7 +1,8 @@
-"""Find plug-ins, installed ones by entry point and plain files by path, and collect and check their classes.
+"""Find plug-ins, by entry point or as plain files by path, and collect and check their classes.
 
-Each class is a frozen dataclass with a name, and can be called as its protocol says. Built-ins are loaded in the same
-way. Hooks are called once; nothing on the path of a decision calls this module. `answers` checks the answers of parts.
+Each class is a frozen dataclass with a name, and can be called according to its protocol. Built-ins are
+loaded in the same way. Hooks are called once. Decisions do not call this module. `answers` checks the
+answers of parts.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ PROTOCOLS: Mapping[str, type[Any]] = {
     "log_readers": hooks.LogReader,
     "metrics": hooks.Metric,
 }
-#: Attributes that a class of a kind has besides its name and its protocol's methods.
+#: Attributes that a class of a kind has in addition to its name and its protocol's methods.
 _ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "filters": ("reason",),
     "listers": ("interests",),
     "metrics": ("unit", "better", "grain", "resample"),
 }
-#: Kinds that settings write as tables, and the keys of those tables that are no parameters.
+#: Kinds that settings write as tables, and the keys of these tables that are not parameters.
 _PARTS = ("filters", "scorers", "selectors", "shedders", "splitters", "split_algorithms", "listers")
 _RESERVED = ("use", "weight")
 #: Declarations of a metric that have a closed list of values.
@@ -81,10 +82,10 @@ _OPTIONAL: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 def checked_name(kind: str, registered: Any) -> str:
-    """Return the name of a class that was registered.
+    """Find the name of a registered class, and check the class.
 
     Raises:
-        PluginError: naming the class, and what its protocol asks for that it lacks.
+        PluginError: with the class and the missing elements of its protocol.
     """
     if not isinstance(registered, type):
         raise PluginError(f"lookup_register_{kind} answered {shown(registered)}, which is not a class")
@@ -110,12 +111,12 @@ def checked_name(kind: str, registered: Any) -> str:
 
 
 def title_of(registered: type[Any]) -> str:
-    """Return a class's name with its module."""
+    """Join a class's module and name."""
     return f"{registered.__module__}.{registered.__qualname__}"
 
 
 def _refuse_signatures(kind: str, registered: type[Any], where: str) -> None:
-    """Refuse methods that cannot be called: without this, a run would notice them at its first decision."""
+    """Refuse methods that cannot be called. Otherwise a run would notice them only at its first decision."""
     fields = {entry.name for entry in dataclasses.fields(registered)}
     # Every call site passes arguments by position, so a binding of that many decides.
     for name, arguments in {**_METHODS[kind], **_OPTIONAL.get(kind, {})}.items():
@@ -126,10 +127,10 @@ def _refuse_signatures(kind: str, registered: type[Any], where: str) -> None:
             raise PluginError(f"{where} has {shown(member)} for its `{name}`, which must be a method")
         implicit = 0 if isinstance(member, staticmethod) else 1
         function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
-        # Of other callables, C functions among them, the parameters may be unknown: they get the benefit of the doubt.
+        # The parameters of other callables, such as C functions, may be unknown, so these are accepted.
         if not inspect.isfunction(function):
             continue
-        # A decorator's own parameters count, not those of what it wraps.
+        # A decorator's own parameters count, not those of the wrapped function.
         signature = inspect.signature(function, follow_wrapped=False)
         try:
             signature.bind(*[None] * (implicit + len(arguments)))
@@ -182,14 +183,14 @@ def _is_range(bounds: object) -> bool:
 #: Name and content of each plug-in file.
 PluginContents = tuple[tuple[str, bytes], ...]
 
-#: Kinds of classes a plug-in can register; each has its hook `lookup_register_<kind>`.
+#: Kinds of classes that a plug-in can register. Each has its hook `lookup_register_<kind>`.
 KINDS = tuple(PROTOCOLS)
 _HOOKS = tuple(f"lookup_register_{kind}" for kind in KINDS)
 
 
 @dataclass(frozen=True, slots=True)
 class PluginSource:
-    """The origin of a plug-in: an installed distribution, or a file."""
+    """The origin of a plug-in, either an installed distribution or a file."""
 
     name: str
     #: "distribution 1.0", or the file's path
@@ -204,10 +205,10 @@ class Registry:
     sources: tuple[PluginSource, ...] = ()
 
     def find(self, kind: str, name: str) -> type[Any]:
-        """Return a class.
+        """Find a class by kind and name.
 
         Raises:
-            PluginError: naming the closest names, or all known ones.
+            PluginError: with the closest names, or all known ones.
         """
         known = self.classes[kind]
         if name not in known:
@@ -217,19 +218,19 @@ class Registry:
 
 
 def load_plugins(files: Sequence[Path | str] = ()) -> Registry:
-    """Load every plug-in and collect what they register.
+    """Load every plug-in and collect the classes that they register.
 
     Args:
-        files: plain Python files that hold hook implementations, beside the installed distributions.
+        files: plain Python files with hook implementations, in addition to the installed distributions.
 
     Raises:
-        PluginError: naming the plug-in, if one cannot be imported, misspells a hook or implements none, or registers
-            a class that is no frozen dataclass with a name or whose name is taken.
+        PluginError: with the plug-in, if one cannot be imported, misspells a hook or implements none, or
+            registers a class whose name is taken or that is not a frozen dataclass with a name.
     """
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(specs)
     sources = []
-    # Sorted, since the order in which a machine lists its distributions must not decide what is refused first.
+    # Sorted, since the order in which a machine lists its distributions must not decide the first refusal.
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         with guard_call(f"plug-in {point.name!r} of {origin} cannot be loaded: "):
@@ -265,7 +266,7 @@ def load_contents(contents: PluginContents) -> Registry:
 
 
 def registry_of(classes: Mapping[str, Iterable[Any]]) -> Registry:
-    """Return a registry of the given classes, by kind, held to the same rules as those that hooks register."""
+    """Build a registry of the given classes by kind, checked by the same rules as classes from hooks."""
     return Registry({kind: _collect_classes(kind, classes.get(kind, ())) for kind in KINDS})
 
 
@@ -290,13 +291,13 @@ def _register(manager: pluggy.PluginManager, module: object, name: str, origin: 
 
 
 def _module_of(path: Path) -> ModuleType:
-    # Spark workers unpickle classes by module name, so the name must be the same on both sides: it comes from the file.
+    # Spark workers unpickle classes by module name, so the name comes from the file and is the same on both sides.
     name = f"lookup_plugin_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise PluginError(f"plug-in file {path} is not a Python file that can be read")
     module = importlib.util.module_from_spec(spec)
-    # Entered before it runs: dataclasses look up the module of their annotations there.
+    # Entered before it runs, since dataclasses look up the module of their annotations there.
     sys.modules[name] = module
     with guard_call(f"plug-in file {path} cannot be loaded: "):
         spec.loader.exec_module(module)
@@ -309,7 +310,7 @@ def _iter_registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
         plugin = f"plug-in {implementation.plugin_name!r}"
         with guard_call(f"{plugin} failed in {hook}: "):
             answer = implementation.function()
-            # A generator runs here, so that what it raises is the plug-in's failure.
+            # A generator runs here, so that its exceptions are failures of the plug-in.
             classes = read_bounded(answer) if isinstance(answer, Iterable) else None
         if classes is None:
             right = "an iterable of classes would be right, () where there is none"

@@ -1,6 +1,6 @@
-"""A policy: filters, scorers and a selector composed into one function from a request and a view to odds.
+"""Compose filters, scorers and a selector into a policy, a function from a request and a view to odds.
 
-Nothing is rolled and nothing is remembered here; `manager.py` does both.
+The module does not draw or remember anything. `manager.py` does both.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from lookup.model.bundles import NamespacePolicies
 
 __all__ = ["Instant", "OnError", "Policy", "Standing", "WeightedScorer", "memory_key"]
 
-#: Answers of filters and scorers that hold for a registry epoch, by what they depend on.
+#: Cached answers of filters and scorers for a registry epoch, by the fields they depend on.
 Standing: TypeAlias = dict[Hashable, NDArray[Any]]
 
 #: Parts of a view that every assignment may change.
 _UNSETTLED: Final = frozenset({"view.ownership", "view.memory"})
 #: Parts of a view that may change within a registry epoch.
 _CHANGING: Final = _UNSETTLED | {"view.load", "view.now"}
-#: What all requests about the bundles of a namespace agree on, but for the kind of topic.
+#: The fields on which all requests about the bundles of a namespace agree, apart from the kind of topic.
 _OF_NAMESPACE: Final = frozenset({"tenant", "namespace", "domain"})
 
 OnError = Literal["stop", "fail-closed", "skip"]
-#: Stands for the answer of a part that raised; a part that answers None breaks its protocol.
+#: Placeholder for the answer of a part that raised, since a part that answers None breaks its protocol.
 _FAILED: Final = object()
 
 
@@ -62,7 +62,7 @@ class WeightedScorer:
 
 
 class _ClosedError(Exception):
-    """A part failed and the policy fails closed; never leaves this module."""
+    """Error for a part that failed under a policy that fails closed. It never leaves this module."""
 
 
 @dataclass(frozen=True)
@@ -76,25 +76,25 @@ class Policy:
     shedder: Shedder | None = None
     on_error: OnError = "stop"
     splitter: Splitter | None = None
-    #: µs for which an unloaded bundle is not unloaded again; loadBalancerSheddingGracePeriodMinutes, by default 30
+    #: µs for which an unloaded bundle is not unloaded again (loadBalancerSheddingGracePeriodMinutes, by default 30)
     grace_us: int = 30 * 60 * 1_000_000
-    #: µs before the first cycle of the shedder and between two; loadBalancerSheddingIntervalMinutes, by default 1
+    #: µs before the first cycle of the shedder and between two (loadBalancerSheddingIntervalMinutes, by default 1)
     shedding_interval_us: int = 60 * 1_000_000
     #: how brokers publish their load, if that is simulated
     cadence: Cadence = Cadence()
-    #: what each resource counts in the usage that parts of the modular manager go by
+    #: weight of each resource in the usage that parts of the modular manager read
     weights: ResourceWeights = ResourceWeights()
     #: the brokers to ask about if the first choice is no broker or an overloaded one
     second_choice: SecondChoice | None = None
     #: choose where a bundle goes before it is unloaded, and leave it with its owner if that is chosen
     destination_first: bool = False
-    #: namespaces of which the shedder unloads nothing; loadBalancerSheddingExcludedNamespaces
+    #: namespaces whose bundles the shedder does not unload (loadBalancerSheddingExcludedNamespaces)
     excluded_namespaces: frozenset[str] = frozenset()
-    #: take the children of a split from their owner at once, unless only it may have them;
-    #: loadBalancerAutoUnloadSplitBundlesEnabled
+    #: whether the children of a split are taken from their owner at once, unless only it may have them
+    #: (loadBalancerAutoUnloadSplitBundlesEnabled)
     unload_children: bool = False
-    #: bundles that a namespace without boundaries of its own begins with; None: as many as the evaluation says;
-    #: defaultNumberOfNamespaceBundles
+    #: initial bundles of a namespace without boundaries of its own, None for the number of the evaluation
+    #: (defaultNumberOfNamespaceBundles)
     bundles: int | None = None
 
     @cached_property
@@ -116,14 +116,14 @@ class Policy:
 
     @cached_property
     def with_errors_raised(self) -> Policy:
-        """The same policy with `on_error = "stop"`: a failure of any part raises."""
+        """The same policy with `on_error = "stop"`, so that a failure of any part raises."""
         return replace(self, on_error="stop")
 
     def in_use(self, namespaces: NamespacePolicies) -> Policy:
-        """Return the same policy without the filters that say they keep every broker while namespaces have these rules.
+        """Make the same policy without the filters that keep every broker under these rules of namespaces.
 
         Raises:
-            PluginError: if one of them raises.
+            PluginError: if a filter raises.
         """
         kept = list(range(len(self.filters)))
         for index, part in enumerate(self.filters):
@@ -143,13 +143,13 @@ class Policy:
         """The declared reads of each of `parts`.
 
         Raises:
-            ContractError: if a part declares something that does not exist.
+            ContractError: if a part declares an unknown name.
         """
         return tuple(checked_reads(part) for part in self.parts)
 
     @cached_property
     def request_reads(self) -> tuple[str, ...]:
-        """The fields of a request that make its decision key, sorted; `properties` swallows single ones."""
+        """The fields of a request that form its decision key, sorted. `properties` includes single ones."""
         return fields_in(self.reads)
 
     @cached_property
@@ -158,16 +158,16 @@ class Policy:
         return "view.memory" in self.reads or bool(self._keepers or self._observers)
 
     def decision_key(self, request: LookupRequest) -> tuple[Hashable, ...]:
-        """Return what the odds of a request depend on, apart from the instant."""
+        """Build the key of the fields of a request that its odds depend on, apart from the instant."""
         return tuple([field_of(request, name) for name in self.request_reads])
 
     def fingerprint(self, epoch_us: int, tick_us: int, changes: int) -> str:
-        """Name the instant the odds depend on.
+        """Name the instant that the odds depend on.
 
         Args:
             changes: ownership changes since the tick began.
         """
-        # As coarse as what is read allows: fewer fingerprints, fewer calls of parts.
+        # As coarse as the reads allow, for fewer fingerprints and fewer calls of parts.
         if "view.ownership" in self.reads:
             return f"{epoch_us}/{tick_us}/{changes}"
         if self.reads & {"view.load", "view.now", "view.memory"}:
@@ -175,7 +175,7 @@ class Policy:
         return str(epoch_us)
 
     def ballot(self, request: LookupRequest, instant: Instant) -> Ballot:
-        """State the odds of a request over the registered brokers.
+        """Compute the odds of a request over the registered brokers.
 
         Raises:
             PolicyError: if a part raises and `on_error` is stop.
@@ -186,7 +186,7 @@ class Policy:
             kept = self._apply_filters(range(len(self.filters)), request, Kept(instant.offered, {}), instant)
             if choice is None or kept.is_closed:
                 return self._among(request, instant, kept)
-            # The second choice begins with all brokers again: a filter it leaves out may have rejected the best.
+            # The second choice begins with all brokers again, since a filter it leaves out may have rejected the best.
             fewer = partial(self._apply_filters, range(choice.filters), request, Kept(instant.offered, {}), instant)
             among = partial(self._among, request, instant)
             return choice.choose(
@@ -199,7 +199,7 @@ class Policy:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
 
     def _after(self, ballot: Ballot, request: LookupRequest, instant: Instant) -> Instant:
-        """Return the instant as the parts remember it that have been asked once already, and are asked again."""
+        """Build the instant for a second call of parts, with their memory of the first call."""
         if not ballot.offers:
             return instant
         memory = copy.deepcopy({key: dict(kept) for key, kept in instant.view.memory.items()})
@@ -209,14 +209,14 @@ class Policy:
         return Instant(self, view, instant.failures, standing=instant.standing)
 
     def permits_other(self, owner: int, request: LookupRequest, instant: Instant) -> bool:
-        """Return whether another broker than the owner may have a bundle.
+        """Check whether a broker other than the owner may have a bundle.
 
-        Of the filters those are asked that hold for a second choice too; all if there is none.
+        Only the filters that also hold for a second choice are called, or all if there is no second choice.
 
         Raises:
             PolicyError: if a filter raises and `on_error` is stop.
         """
-        # Those that hold whatever happens, which a second choice asks as well.
+        # The filters that always hold, which a second choice uses as well.
         lasting = len(self.filters) if self.second_choice is None else self.second_choice.filters
         kept = self._apply_filters(range(lasting), request, Kept(instant.offered, {}), instant)
         return bool((kept.brokers.index != owner).any())
@@ -240,7 +240,7 @@ class Policy:
         brokers, rejected, is_unsure, _ = kept
         before = instant.failures.count
         for index in indices:
-            # As in Pulsar: a filter is never asked about no brokers, and reasons stay those of the filters before it.
+            # As in Pulsar, a filter is never called without brokers, and reasons stay those of the earlier filters.
             if not len(brokers):
                 break
             try:
@@ -257,7 +257,7 @@ class Policy:
     def _find_cache(
         self, slot: int, request: LookupRequest, brokers: Candidates, instant: Instant
     ) -> tuple[Standing | None, Hashable]:
-        """Return where an answer of one of `parts` is kept, and by what; nowhere if an assignment may change it."""
+        """Find the cache of an answer of one of `parts` and its key. There is none if an assignment may change it."""
         fields, lasts = self._cache_rules[slot]
         if fields is None:
             return None, None
@@ -274,14 +274,14 @@ class Policy:
     def apply_filter(
         self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant
     ) -> NDArray[np.bool_]:
-        """Ask one filter, by its index; return a mask of shape (n_candidates,), not to be written to."""
+        """Call one filter by its index, and return a read-only mask of shape (n_candidates,)."""
         answers, key = self._find_cache(index, request, brokers, instant)
         known = None if answers is None else answers.get(key)
         if known is not None:
             return known
         before = instant.failures.count
         mask = self._call_filter(index, request, brokers, instant)
-        # Nothing is kept of a failure: the next request asks, and counts, again.
+        # Failures are not cached, so the next request calls the part, and counts, again.
         if answers is not None and instant.failures.count == before:
             answers[key] = _read_only_copy(mask)
         return mask
@@ -290,7 +290,8 @@ class Policy:
         self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant
     ) -> NDArray[np.bool_]:
         part, view = self.filters[index], instant.seen_by(index)
-        # Kept outside the `try`: if a generator raises half way, `on_error = "skip"` keeps its answers, as Pulsar does.
+        # Kept outside the `try`, since after an exception of a generator `on_error = "skip"` keeps its answers, as
+        # Pulsar does.
         answers: list[Any] = []
         try:
             answer = part.admit(self.cuts[index](request), brokers, view)
@@ -306,17 +307,17 @@ class Policy:
         return checked_mask(part.name, answers, brokers)
 
     def scores(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
-        """Return the weighted sum of the scorers, shape (n_candidates,), all 1.0 if there are none."""
+        """Compute the weighted sum of the scorers, shape (n_candidates,), all 1.0 without scorers."""
         if not self.scorers:
             return np.ones(len(brokers))
-        # Added up in listed order: another order would round differently and turn ties into preferences.
+        # Added up in listed order, since another order would round differently and turn ties into preferences.
         total = np.zeros(len(brokers))
         for index in range(len(self.scorers)):
             total += self.scorers[index].weight * self.score(index, request, brokers, instant)
         return total
 
     def score(self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
-        """Ask one scorer, by its index; return its own scores, shape (n_candidates,), not to be written to."""
+        """Call one scorer by its index, and return its own scores, shape (n_candidates,), read-only."""
         scorer, slot = self.scorers[index].scorer, len(self.filters) + index
         answers, key = self._find_cache(slot, request, brokers, instant)
         known = None if answers is None else answers.get(key)
@@ -338,7 +339,7 @@ class Policy:
     def odds(
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], instant: Instant
     ) -> NDArray[np.float64]:
-        """Ask the selector; return its weights, shape (n_candidates,)."""
+        """Call the selector, and return its weights, shape (n_candidates,)."""
         selector = self.selector
         # The margin is computed from the same scores afterwards, so the selector must not change them.
         scores.setflags(write=False)
@@ -353,9 +354,9 @@ class Policy:
     def remember(
         self, memory: dict[str, dict[str, Any]], request: LookupRequest, broker: Broker, failures: Failures
     ) -> bool:
-        """Let every part that keeps memory note an assignment; return whether there is such a part.
+        """Let every part that keeps memory note an assignment. Return whether there is such a part.
 
-        The assignment stands if a part fails here, whatever `on_error` says, unless it says stop.
+        The assignment remains if a part fails here, for any `on_error` except stop.
 
         Args:
             memory: by `memory_key`, changed in place.
@@ -378,23 +379,23 @@ class Policy:
         *,
         is_assigned: bool,
     ) -> bool:
-        """Let every part that observes note a choice and its offer; return whether there is such a part.
+        """Let every part that observes note a choice and its offer. Return whether there is such a part.
 
         Args:
             memory: by `memory_key`, changed in place.
-            offers: the brokers that the filters left, of each choice in turn; none if no part observes.
-            instant: that of the decision.
-            is_assigned: as `Offer` has it.
+            offers: the brokers that the filters left, of each choice in turn, none if no part observes.
+            instant: the instant of the decision.
+            is_assigned: as in `Offer`.
         """
         for (index, part, cut), offered in product(self._observers, offers):
-            # Before its memory is changed: the offer shows the one of the decision.
+            # Before its memory is changed, since the offer shows the memory at the decision.
             offer = Offer(offered, instant.seen_by(index), is_assigned)
             kept = memory.setdefault(memory_key(part), {})
             self._note(part, request, instant.failures, partial(part.observe, kept, cut(request), broker, offer))
         return bool(self._observers and offers)
 
     def _note(self, part: Any, request: LookupRequest, failures: Failures, note: Callable[[], None]) -> None:
-        """Let a part note an assignment, which stands if the part fails."""
+        """Let a part note an assignment, which remains if the part fails."""
         try:
             note()
         except (ContractError, KeyboardInterrupt):
@@ -405,9 +406,10 @@ class Policy:
 
     @cached_property
     def retaining(self) -> tuple[tuple[Filter, bool], ...]:
-        """The filters up to the last that has an opinion on whether a bundle may leave its owner.
+        """The filters up to the last that decides whether a bundle may leave its owner.
 
-        With each, whether it has one. Those behind are not asked about it: they could only cost time, or fail.
+        Each comes with whether it decides that. Later filters are not called for it, since they could only cost
+        time or fail.
         """
         opinions = [hasattr(part, "should_unload") for part in self.filters]
         count = len(opinions) - opinions[::-1].index(True) if True in opinions else 0
@@ -425,12 +427,12 @@ class Policy:
 
     @cached_property
     def cuts(self) -> tuple[Callable[[LookupRequest], LookupRequest], ...]:
-        """The functions that cut a request down to what each of `parts` may read of it."""
+        """The functions that restrict a request to the fields that each of `parts` may read."""
         named = zip(self.parts, self.part_reads, strict=True)
         return tuple(request_facet(part.name, reads) for part, reads in named)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The cuts are closures, which do not pickle; a worker makes them again if it needs them.
+        # The cuts are closures, which cannot be pickled. A worker makes them again if needed.
         return {name: value for name, value in self.__dict__.items() if name not in {"cuts", "_keepers", "_observers"}}
 
     def _call_part(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], Any]) -> Any:
@@ -453,7 +455,7 @@ class Policy:
 
 
 class Instant:
-    """One view prepared for one policy: the brokers on offer, and each part's facet of the view.
+    """One view prepared for one policy, with the offered brokers and each part's facet of the view.
 
     Args:
         standing: answers of the policy's filters and scorers that hold for the registry epoch of the view.
@@ -467,16 +469,16 @@ class Instant:
         self.view, self._policy = view, policy
         self._facets: list[ClusterView | None] = [None] * len(policy.parts)
         self.standing: Standing = {} if standing is None else standing
-        #: those that hold for the instant
+        #: the answers that hold for the instant
         self.answers: Standing = {}
         index = np.flatnonzero(view.registered)
-        # Parts share the candidates; one that wrote into their index would move the others' brokers.
+        # Parts share the candidates, so a write into their index would move the brokers of other parts.
         index.setflags(write=False)
         self.offered = Candidates(view.brokers, index)
         self.failures = Failures() if failures is None else failures
 
     def seen_by(self, slot: int) -> ClusterView:
-        """Return the view as one of the policy's `parts` may read it."""
+        """Find the view that one of the policy's `parts` may read."""
         facet = self._facets[slot]
         if facet is None:
             part, reads = self._policy.parts[slot], self._policy.part_reads[slot]
@@ -493,5 +495,5 @@ def _read_only_copy(answer: NDArray[Any]) -> NDArray[Any]:
 
 
 def memory_key(part: object) -> str:
-    """Return the name under which a part's memory is kept."""
+    """Find the name under which a part's memory is kept."""
     return str(getattr(part, "memory_key", getattr(part, "name", "")))

@@ -1,7 +1,7 @@
-"""Publishes the load of brokers as Pulsar does: if enough has changed since the last report, or enough time has passed.
+"""Publish the load of brokers as Pulsar does, after a sufficient change or enough time since the last report.
 
-Between publications every other broker sees what was last published, while the broker's own averages move on with every
-sample. Nothing here reads a clock; times come in as numbers.
+Between publications every other broker sees the last published report, while the broker's own averages
+change with every sample. This module does not read a clock. Times are arguments.
 
 Source: `docs/pulsar/load-managers.md` (`BrokerLoadDataReporter`).
 """
@@ -25,24 +25,24 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """Intervals and thresholds by which a broker samples and publishes its load; the defaults are Pulsar's."""
+    """Intervals and thresholds by which a broker samples and publishes its load. The defaults are Pulsar's."""
 
     name: ClassVar[str] = "cadence"
 
-    #: ms between samples; loadBalancerReportUpdateMinIntervalMillis
+    #: ms between samples (loadBalancerReportUpdateMinIntervalMillis)
     min_interval_ms: Annotated[int, Ge(1), Conf("loadBalancerReportUpdateMinIntervalMillis")] = 5_000
-    #: ms after which a report is published whatever changed; loadBalancerReportUpdateMaxIntervalMinutes, in minutes
+    #: ms after which a report is published without any change (loadBalancerReportUpdateMaxIntervalMinutes, in minutes)
     max_interval_ms: Annotated[int, Ge(0), Conf("loadBalancerReportUpdateMaxIntervalMinutes", scale=60_000)] = (
         15 * 60_000
     )
-    #: percent by which a figure must have changed more; loadBalancerReportUpdateThresholdPercentage
+    #: percent above which a change of a figure counts (loadBalancerReportUpdateThresholdPercentage)
     change_percent: Annotated[float, Ge(0), Conf("loadBalancerReportUpdateThresholdPercentage")] = 10.0
-    #: share of the value before in the next smoothed one, ratio in [0, 1]; loadBalancerHistoryResourcePercentage
+    #: share of the previous value in the next smoothed one, ratio in [0, 1] (loadBalancerHistoryResourcePercentage)
     history: Annotated[float, Ge(0), Le(1), Conf("loadBalancerHistoryResourcePercentage")] = 0.9
 
 
 def percent_change(old: Floats | Ints | float, new: Floats | Ints | float) -> Floats:
-    """Return by how much figures changed, in percent of their old values; infinite if one was 0 and is not any more."""
+    """Compute the change of figures in percent of their old values, infinite for a change from 0."""
     before = np.asarray(old, dtype=np.float64)
     # 0 / 0 and x / 0 are replaced below.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -52,11 +52,11 @@ def percent_change(old: Floats | Ints | float, new: Floats | Ints | float) -> Fl
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Figures that the brokers of a cluster measure from one instant on; arrays of shape (n_brokers,)."""
+    """Figures that the brokers of a cluster measure from one instant on, in arrays of shape (n_brokers,)."""
 
-    #: the fullest resource, which is the weighted one as well, 1.0 is full; NaN if unknown
+    #: the fullest resource, which is the weighted one as well, 1.0 is full, NaN if unknown
     usage: Floats
-    #: bytes, or weight, per second; NaN for a broker that is not there
+    #: bytes, or weight, per second, NaN for an absent broker
     throughput: Floats
     #: messages, or lookups, per second
     rate: Floats
@@ -66,12 +66,12 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """Load reports of the brokers of a cluster; arrays of shape (n_brokers,).
+    """Load reports of the brokers of a cluster, in arrays of shape (n_brokers,).
 
-    If there is no report, throughput is NaN, counts and times are 0.
+    Without a report, throughput is NaN, and counts and times are 0.
     """
 
-    #: smoothed (Pulsar: weightedMaxEMA), 1.0 is full; NaN if unknown
+    #: smoothed (Pulsar: weightedMaxEMA), 1.0 is full, NaN if unknown
     usage: Floats
     #: as measured (Pulsar: maxResourceUsage)
     max_usage: Floats
@@ -81,7 +81,7 @@ class Published:
     #: smoothed, per second (Pulsar: msgThroughputEMA)
     throughput_ema: Floats
     topics: Ints
-    #: time of the sample that was published, µs since the Unix epoch (Pulsar: updatedAt and reportedAt)
+    #: time of the published sample, µs since the Unix epoch (Pulsar: updatedAt and reportedAt)
     reported_us: Ints
 
 
@@ -99,30 +99,30 @@ def _nothing(n_brokers: int) -> Published:
 class ReportBoard:
     """The reporting of all brokers of a cluster in closed loop, sample by sample from a common start.
 
-    What brokers measure changes at the instants of `measure` and stays as it is in between, while they go on taking
-    samples at the cadence's interval: averages move on, and what is old enough is published again. So a report that was
-    due because usage jumped carries an average that has hardly moved, and stays on the board until something changes
-    again or the longest interval is over. That is upstream's behaviour.
+    Measurements of brokers change at the instants of `measure` and stay the same in between, while brokers
+    continue to take samples at the cadence's interval. Averages move on, and an old report is published again.
+    So a report that was due to a jump of usage has an average that has hardly moved, and stays on the board
+    until the next change or the end of the longest interval. That is upstream's behaviour.
 
-    A broker that goes away loses its report at once; one that comes, or comes back, starts afresh and publishes its
-    first sample. Lists of top bundles are not kept here: Pulsar publishes them whenever they were refreshed.
+    A broker that leaves loses its report at once. A new or returning broker starts without a past and publishes
+    its first sample. Lists of top bundles are not kept here, since Pulsar publishes them at every refresh.
 
     Args:
-        n_brokers: brokers of the run, there or not.
+        n_brokers: brokers of the run, whether present or not.
         start_us: time of the first sample, µs since the Unix epoch.
     """
 
     n_brokers: int
     start_us: int
     cadence: Cadence = Cadence()
-    #: what is on the board
+    #: the published reports
     published: Published = field(init=False)
 
     def __post_init__(self) -> None:
         self.published = _nothing(self.n_brokers)
         self._next_us = self.start_us
         self._measured = _measure_nothing(self.n_brokers)
-        #: what was measured when it was published
+        #: the measurements at their publication
         self._known = self._measured
         self._averages = np.full((2, self.n_brokers), np.nan)
 
@@ -133,19 +133,20 @@ class ReportBoard:
             now_us: µs since the Unix epoch, not before that of the last call.
         """
         self._sample_before(now_us)
-        # Counts of what is owned go on changing in the caller's books, and are compared with the next ones.
+        # Counts of owned bundles change further in the caller's books, and are compared with the next ones.
         self._measured = replace(measured, bundles=measured.bundles.copy())
         self._forget(np.isnan(measured.throughput))
         self._sample(int(self._next_us == now_us))
         return self.published
 
     def shown(self, figures: Load, bundles: Ints, now_us: int) -> Load:
-        """Return the published load at an instant at which the brokers measure some figures.
+        """Find the published load at an instant at which the brokers measure some figures.
 
-        What is not part of a load report stays as it is: top bundles, what topics carry, rates in the long run.
+        Figures outside a load report stay the same, such as top bundles, traffic of topics, and rates in the long
+        run.
 
         Args:
-            bundles: how many bundles each broker owns, shape (n_brokers,).
+            bundles: number of bundles that each broker owns, shape (n_brokers,).
             now_us: µs since the Unix epoch, not before that of the last call.
         """
         load = figures.throughput
@@ -164,7 +165,7 @@ class ReportBoard:
         )
 
     def leave(self, gone: NDArray[np.bool_], now_us: int) -> None:
-        """Note that brokers went away, shape (n_brokers,); one that is back when it is next measured starts afresh.
+        """Note that brokers left, shape (n_brokers,). A broker that returns by its next measurement starts anew.
 
         Args:
             now_us: µs since the Unix epoch, not before that of the last call.
@@ -190,10 +191,10 @@ class ReportBoard:
             self._next_us += count * self.cadence.min_interval_ms * 1000
 
     def _last_publication(self, count: int) -> Ints:
-        """Return which of the next samples is published last, from 1; 0 if none is, shape (n_brokers,)."""
+        """Find which of the next samples is published last, from 1, or 0 for none, shape (n_brokers,)."""
         step_us, longest_us = self.cadence.min_interval_ms * 1000, self.cadence.max_interval_ms * 1000
         is_new = np.isnan(self.published.throughput)
-        # The first sample later than the longest interval after the last report; samples are numbered from 1.
+        # The first sample later than the longest interval after the last report. Samples are numbered from 1.
         waited = np.maximum(1, (self.published.reported_us + longest_us - self._next_us) // step_us + 2)
         first = np.where(is_new | self._has_changed(), 1, waited)
         again = longest_us // step_us + 1

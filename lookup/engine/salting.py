@@ -1,11 +1,11 @@
-"""Probe policies for salt: find the parts that separate equal brokers by their names, and alike under every salt.
+"""Probe policies for salt to find parts that separate equal brokers by name in the same way under each salt.
 
-A placement by hash is one draw of luck, like a roll of dice. Every replicate of a replay has a salt of its own, which a
-part that hashes mixes in; a part that does not has the same luck in every replicate, and it looks like merit. The probe
-asks parts about brokers that differ in nothing but their names, under several salts: odds that are uneven and always
-the same can only come from the names.
+A placement by hash is one random draw. Every replicate of a replay has a salt of its own, which a hashing
+part mixes in. A part without salt has the same draw in every replicate, and its random effect looks like
+merit. The probe calls parts with brokers that differ only in their names, under several salts. Odds that
+are uneven and always the same can only come from the names.
 
-Broker names are invented, so that parts whose parameters name brokers are not mistaken for parts that hash.
+Broker names are invented, so that parts whose parameters name brokers are not mistaken for hashing parts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["probe_requests", "unsalted_parts"]
 
 #: How many requests are made up, kinds of brokers tried, and requests repeated with the labels of such a kind.
 _REQUESTS, _KINDS, _LABELLED = 64, 4, 8
-#: Eight brokers under eight salts: a part that mixes the salt in looks as if it did not once in 8 ** 7 single requests.
+#: Eight brokers under eight salts, so a salted part is mistaken for an unsalted one once in 8 ** 7 single requests.
 _NAMES: Final = "abcdefgh"
 _SALTS: Final = ("1", "2", "3", "4", "5", "6", "7", "8")
 #: Odds this close are equal.
@@ -56,7 +56,7 @@ class _Even:
     def odds(
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> NDArray[np.float64]:
-        """Return odds in proportion to the scores."""
+        """Compute odds in proportion to the scores."""
         return scores
 
 
@@ -68,38 +68,38 @@ def unsalted_parts(
 ) -> dict[str, tuple[str, ...]]:
     """Name the parts of each policy that separate equal brokers by their names and ignore the salt.
 
-    Each filter, scorer and selector is asked alone, wrappers and their children apart, so that neither dice nor a
-    salted part beside it hides one; equal parts of several policies are asked once. Nothing is owned, remembered or
-    known of load; there are no namespace policies.
+    Each filter, scorer and selector is called alone, and wrappers separately from their children, so that
+    neither random draws nor a salted part hides another one. Equal parts of several policies are called once.
+    In the probe no bundle has an owner, memory is empty, load is unknown, and there are no namespace policies.
 
-    A part that raises is taken to be salted. So is one that is `order_sensitive`: it goes by the places of candidates
-    in a list, hashes nothing, and other names would only exchange equal brokers.
+    A part that raises counts as salted. So does a part that is `order_sensitive`, since it uses the places of
+    candidates in a list and does not hash, and other names would only exchange equal brokers.
 
     Args:
-        requests: `probe_requests` makes some.
-        brokers: examples of the kinds of brokers; clones of each kind are asked about.
-        topology: of the run.
+        requests: for example from `probe_requests`.
+        brokers: examples of the kinds of brokers, each of which is cloned for the calls.
+        topology: topology of the run.
 
     Returns:
-        By policy the names in the order in which it asks its parts, each once; the selector's if the parts do so only
-        together. Policies without such parts are left out.
+        By policy the names in the order in which it calls its parts, each once, or the selector's if the parts
+            ignore the salt only together. Policies without such parts are left out.
     """
-    # One broker of each kind: they differ in labels, in place, or in whether their capacity is known.
+    # One broker of each kind. Kinds differ in labels, in place, or in whether their capacity is known.
     kinds = {(tuple(sorted(b.lookup_data.properties.items())), b.location, b.capacity is None): b for b in brokers}
     some = _spread(list(kinds.values()), _KINDS)
     probe = _Probe([(_views(kind, topology), _asked_of(kind, requests)) for kind in some])
-    # Brokers without load may make a part divide by zero; numpy's warnings of that would only confuse.
+    # Brokers without load may make a part divide by zero, and numpy's warnings about that would only confuse.
     with np.errstate(all="ignore"):
         found = {policy.name: probe.find_unsalted(policy) for policy in policies}
     return {name: parts for name, parts in found.items() if parts}
 
 
 def probe_requests(bundles: Sequence[str], properties: Sequence[Mapping[str, str]]) -> list[LookupRequest]:
-    """Make up requests: each by another client for another topic, over the given bundles and properties in turn.
+    """Invent requests, each by another client for another topic, over the given bundles and properties in turn.
 
     Args:
-        bundles: complete names; if there are none, one is made up.
-        properties: lookup properties of clients; if there are none, clients send nothing.
+        bundles: complete names. If there are none, one is invented.
+        properties: lookup properties of clients. If there are none, clients do not send any.
     """
     names = _spread(bundles, _REQUESTS) or ["public/default/0x00000000_0xffffffff"]
     sent = _spread(properties, _REQUESTS) or [{}]
@@ -116,7 +116,7 @@ def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
 
 
 def _views(broker: Broker, topology: Topology) -> list[ClusterView]:
-    """Return a cluster of brokers that differ from one in their names alone, under every salt."""
+    """Build a cluster of brokers that differ from one only in their names, under every salt."""
     roster = Roster([_rename_broker(broker, name) for name in _NAMES])
     manager = LoadManager(Policy("probe", _EVEN), "probe", roster, conditions=Conditions(topology=topology))
     manager.set_registry(roster, np.ones(len(roster), dtype=np.bool_))
@@ -169,7 +169,7 @@ def _goes_by_place(part: Any) -> bool:
 
 
 def _alone(part: Any) -> Policy:
-    """Return a policy whose odds are uneven exactly if one part's answer is."""
+    """Build a policy whose odds are uneven exactly if one part's answer is."""
     if isinstance(part, Filter):
         return Policy(part.name, _EVEN, filters=(part,))
     if isinstance(part, Scorer):
@@ -178,7 +178,7 @@ def _alone(part: Any) -> Policy:
 
 
 class _Probe:
-    """Asks policies and single parts about equal brokers under several salts.
+    """A probe that calls policies and single parts with equal brokers under several salts.
 
     Args:
         scenes: for each kind of brokers the cluster under every salt, and the requests.
@@ -186,21 +186,21 @@ class _Probe:
 
     def __init__(self, scenes: Sequence[tuple[Sequence[ClusterView], Sequence[LookupRequest]]]) -> None:
         self._scenes = scenes
-        #: by what was asked; candidates of a search have most of their parts in common
+        #: by the calls, since candidates of a search have most of their parts in common
         self._known: dict[Policy, bool] = {}
 
     def find_unsalted(self, policy: Policy) -> tuple[str, ...]:
-        """Return the names of a policy's parts that ignore the salt, its selector's if they do so only together."""
+        """Name the parts of a policy that ignore the salt, or its selector if they do so only together."""
         pieces = [piece for part in policy.parts for piece in _pieces(part)]
         names = [piece.name for piece in pieces if not _goes_by_place(piece) and self._is_unsalted(_alone(piece))]
-        # Without what has no say in the odds.
+        # Without the parts that do not affect the odds.
         deciding = Policy("probe", policy.selector, policy.filters, policy.scorers, second_choice=policy.second_choice)
         if len(pieces) > 1 and not names and not any(map(_goes_by_place, policy.parts)):
             names = [policy.selector.name] if self._is_unsalted(deciding) else []
         return tuple(dict.fromkeys(names))
 
     def _is_unsalted(self, policy: Policy) -> bool:
-        """Return whether a policy's odds over equal brokers are uneven, and the same under every salt."""
+        """Check whether a policy's odds over equal brokers are uneven, and the same under every salt."""
         try:
             known = self._known.get(policy)
         except TypeError:  # a third party's part may have fields without a hash
@@ -217,7 +217,7 @@ class _Probe:
                 first = list(_odds(policy, distinct, views[0]))
                 if all(max(odds) - min(odds) <= _CLOSE for odds in first):
                     continue
-                # Lazily: most parts that mix the salt in differ under the second salt; others need not be asked.
+                # Lazily, since most salted parts differ under the second salt, and further salts need not be tried.
                 pairs = (pair for view in views[1:] for pair in zip(first, _odds(policy, distinct, view), strict=True))
                 if all(abs(a - b) <= _CLOSE for odds in pairs for a, b in zip(*odds, strict=True)):
                     return True
@@ -227,7 +227,7 @@ class _Probe:
 
 
 def _odds(policy: Policy, requests: Sequence[LookupRequest], view: ClusterView) -> Iterator[list[float]]:
-    """Yield the odds of each request by the number of the broker; all 0.0 if it is declined."""
+    """Yield the odds of each request by the number of the broker, all 0.0 if it is declined."""
     instant = Instant(policy, view)
     for request in requests:
         stated = policy.ballot(request, instant).odds

@@ -1,12 +1,12 @@
-"""Service units, Pulsar's name for bundles in this channel: their states, their records, and the rule for conflicts.
+"""Service units, Pulsar's name for bundles in this channel, with their states, records, and rule for conflicts.
 
     Init ──> Assigning ──> Owned ──┬──> Releasing ──┬──> Assigning      a transfer
               ^                    │                └──> Free           a plain unload
               └── Free <───────────┤
                                    └──> Splitting ─────> Deleted        its children begin as Owned
 
-Every broker applies the same conflict rule to the same sequence of messages, so all arrive at the same owner;
-compaction of the channel applies it as well.
+Every broker applies the same conflict rule to the same sequence of messages, so all find the same owner.
+Compaction of the channel applies it as well.
 
 Source: ServiceUnitState, ServiceUnitStateData, ServiceUnitStateDataConflictResolver
 (`docs/pulsar/load-managers.md`).
@@ -52,7 +52,7 @@ class ServiceUnitState(StrEnum):
 
 
 class ChannelStorage(StrEnum):
-    """The storage that keeps records; the two differ in the transitions they call valid."""
+    """The storage that keeps records. The two kinds differ in their valid transitions."""
 
     SYSTEM_TOPIC = "SystemTopic"
     METADATA_STORE = "MetadataStore"
@@ -83,7 +83,7 @@ _NEXT: Mapping[ChannelStorage, Mapping[ServiceUnitState, frozenset[ServiceUnitSt
 
 
 def next_states(state: ServiceUnitState, storage: ChannelStorage) -> frozenset[ServiceUnitState]:
-    """Return the states that may follow a state."""
+    """List the states that may follow a state."""
     return _NEXT[storage][state]
 
 
@@ -92,7 +92,7 @@ class ServiceUnitStateData:
     """The record of one service unit, as brokers write it into the channel.
 
     Raises:
-        ArgumentError: if neither broker is named in a state other than Free ("Empty broker").
+        ArgumentError: if neither broker is given in a state other than Free ("Empty broker").
     """
 
     state: ServiceUnitState
@@ -100,7 +100,7 @@ class ServiceUnitStateData:
     dst_broker: str | None = None
     #: the broker that gave it up, gives it up or splits it
     source_broker: str | None = None
-    #: destination by child's range, None if its last owner goes on; empty unless splitting
+    #: destination by child's range, None if its last owner stays, empty unless splitting
     split: Mapping[str, str | None] = field(default_factory=dict)
     #: holds against transitions and brokers, never against a version
     force: bool = False
@@ -109,16 +109,16 @@ class ServiceUnitStateData:
     version_id: int = FIRST_VERSION
 
     def __post_init__(self) -> None:
-        # Free alone may name no broker: a unit can be given up whose last owner is unknown.
+        # Only Free may have no broker, since a unit can be released whose last owner is unknown.
         if self.state is not ServiceUnitState.FREE and is_blank(self.dst_broker) and is_blank(self.source_broker):
             raise ArgumentError(f"a service unit's record in state {self.state} names no broker")
 
     @classmethod
     def from_json(cls, source: str) -> ServiceUnitStateData:
-        """Read Pulsar's JSON; unknown keys are ignored.
+        """Read Pulsar's JSON. Unknown keys are ignored.
 
         Raises:
-            InputError: if the text is no JSON object, or a key's value is not what Pulsar writes there.
+            InputError: if the text is not a JSON object, or the type of a value differs from Pulsar's.
             ArgumentError: if there is no state, or no broker in a state other than Free.
         """
         record = parsed_object(source, "service unit state data")
@@ -133,7 +133,7 @@ class ServiceUnitStateData:
         key = "splitServiceUnitToDestBroker"
         split = {} if record.get(key) is None else mapping(record[key], key)
         version = record.get("versionId", FIRST_VERSION)
-        # The smallest `long` is a version like any other, and larger in amount than what other whole numbers may be.
+        # The smallest `long` is a valid version, and its absolute value exceeds the limit of other integers.
         is_least = isinstance(version, int) and version == VERSION_MIN
         return cls(
             state=ServiceUnitState(state),
@@ -146,24 +146,25 @@ class ServiceUnitStateData:
 
 
 def is_blank(broker: str | None) -> bool:
-    """Return whether no broker is named; blanks name none."""
+    """Check whether a broker is absent, which a blank name also means."""
     return broker is None or not broker.strip()
 
 
 def state_of(data: ServiceUnitStateData | None) -> ServiceUnitState:
-    """Return a record's state, Init if there is no record."""
+    """Find a record's state, Init if there is no record."""
     return ServiceUnitState.INIT if data is None else data.state
 
 
 def should_keep_left(
     before: ServiceUnitStateData | None, after: ServiceUnitStateData | None, storage: ChannelStorage
 ) -> bool:
-    """Return whether a record stays as it is, because the message after it is rejected.
+    """Check whether a record stays the same because the message after it is rejected.
 
     Match -> Result:
         * `after` is None, a tombstone -> accepted
-        * version not above the record's -> rejected; the largest is followed by the smallest
-        * version leaves a gap -> accepted from the topic, which was compacted; rejected by the metadata store
+        * version not above the record's -> rejected. The largest is followed by the smallest
+        * version leaves a gap -> accepted from the topic, which was compacted, but rejected by the metadata
+          store
         * no record, metadata store -> accepted if it is the first version, else rejected
         * `after.force` -> accepted
         * transition not valid -> rejected
@@ -176,7 +177,7 @@ def should_keep_left(
     """
     if after is None:
         return False
-    # Versions come before everything else: `force` overrides transitions and brokers, never a version.
+    # Versions come before all other checks, since `force` overrides transitions and brokers, never a version.
     by_version = _judge_version(before, after, storage)
     if by_version is not None:
         return by_version
@@ -190,7 +191,7 @@ def should_keep_left(
 def _judge_version(
     before: ServiceUnitStateData | None, after: ServiceUnitStateData, storage: ChannelStorage
 ) -> bool | None:
-    """Return whether versions alone reject (true) or accept (false) a record, None if they decide nothing."""
+    """Check whether versions alone reject (true) or accept (false) a record, None if they do not decide."""
     is_store = storage is ChannelStorage.METADATA_STORE
     if before is None:
         return after.version_id != FIRST_VERSION if is_store else None
@@ -198,12 +199,12 @@ def _judge_version(
         return None
     if before.version_id >= after.version_id:
         return True
-    # A gap in the topic is a record that compaction has removed: newer ones hold. The store keeps every record.
+    # A gap in the topic is a record that compaction has removed, so newer ones hold. The store keeps every record.
     return is_store if before.version_id < after.version_id - 1 else None
 
 
 def _has_misfit(before: ServiceUnitStateData, after: ServiceUnitStateData) -> bool:
-    """Return whether the brokers of a valid transition do not fit it."""
+    """Check whether the brokers of a valid transition do not fit it."""
     names_others = before.dst_broker != after.dst_broker or before.source_broker != after.source_broker
     match before.state, after.state:
         case _S.OWNED, _S.SPLITTING:

@@ -1,7 +1,7 @@
-"""Limits of shedders in bytes and messages per second, and the rates that a run has to know for them to mean anything.
+"""Limits of shedders in bytes and messages per second, and the rates that a run must know to apply them.
 
-Parts declare such limits by `Unit`. Load that is the weight of lookups becomes bytes here and nowhere else, in the view
-of the shedders that need it; everything else goes on in weight (`docs/decisions/bytes-and-weights.md`).
+Parts declare such limits by `Unit`. Load that is the weight of lookups becomes bytes only here, in the view
+of the shedders that need it. Everything else stays in weight (`docs/decisions/bytes-and-weights.md`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Limit:
     quantity: Literal["bytes", "messages"]
     #: in bytes or messages per second
     value: float
-    #: key of Pulsar's that fills it, and the value that key has or would have; None if there is none
+    #: Pulsar's key that fills it, and the value that key has or would have, None if there is none
     key: str | None
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Rates:
 
     has_bytes: bool
     has_messages: bool
-    #: why bytes are not known, and what would make them known
+    #: why bytes are not known, and how to provide them
     why: str = ""
     remedy: str = ""
     #: whether the remedy is `evaluation.bytes_per_weight`, of which a value can be suggested
@@ -62,7 +62,7 @@ class Rates:
 
 
 def limits_of(part: Any) -> tuple[Limit, ...]:
-    """Return the limits of a part in bytes and messages per second, without those that are switched off."""
+    """List the limits of a part in bytes and messages per second, without disabled ones."""
     limits = []
     for name, hint in get_type_hints(type(part), include_extras=True).items():
         marks = {type(mark): mark for mark in getattr(hint, "__metadata__", ())}
@@ -78,20 +78,21 @@ def limits_of(part: Any) -> tuple[Limit, ...]:
 
 
 def goes_by_bytes(part: Any) -> bool:
-    """Return whether a part has a limit in bytes per second above 0, or may have one that it does not declare."""
+    """Check whether a part has a limit in bytes per second above 0, or may have an undeclared one."""
     return getattr(part, "is_foreign", False) or any(
         limit.quantity == "bytes" and limit.value > 0 for limit in limits_of(part)
     )
 
 
 def in_bytes(view: ClusterView, brokers: float, bundles: float) -> ClusterView:
-    """Return a view whose loads are in bytes per second; usage, capacity and all else stay as they are.
+    """Convert the loads of a view to bytes per second. Usage, capacity and all else stay the same.
 
     Args:
-        brokers: bytes that 1.0 of a broker's load stands for.
-        bundles: bytes that 1.0 of a bundle's load stands for.
+        brokers: bytes per 1.0 of a broker's load.
+        bundles: bytes per 1.0 of a bundle's load.
     """
-    # Usage and capacity are ratios of each other and stay; only what is compared with a limit in bytes is scaled.
+    # Usage and capacity are ratios of each other and stay. Only loads that are compared with a limit in bytes are
+    # scaled.
     load = view.load
     smoothed = None if load.smoothed_throughput is None else load.smoothed_throughput * brokers
     scaled = replace(
@@ -105,7 +106,7 @@ def in_bytes(view: ClusterView, brokers: float, bundles: float) -> ClusterView:
 
 
 def rates_without(settings: EvaluationFile) -> Rates | None:
-    """Return the rates of a run without BUNDLES; None if it has that table, which says itself what it gives."""
+    """Find the rates of a run without BUNDLES, None if it has that table, which defines its own rates."""
     if settings.inputs.bundles is not None:
         return None
     bytes_too = " although LOADS gives bytes of brokers" if settings.evaluation.load == "reported" else ""
@@ -121,13 +122,13 @@ def rates_without(settings: EvaluationFile) -> Rates | None:
 def cannot_act(
     policies: Iterable[Policy], rates: Rates, mean_load: Callable[[], float | None] = lambda: None
 ) -> dict[str, str]:
-    """Return a sentence for each policy whose shedder goes by rates that the run does not know.
+    """Write a sentence for each policy whose shedder uses rates that the run does not know.
 
-    A shedder that may go by several rates acts if one of them is known; a limit of 0 bytes is none.
+    A shedder that may use several rates acts if one of them is known. A limit of 0 bytes does not count.
 
     Args:
-        mean_load: returns what a broker carries on average, weight per second, None if that is unknown; only called if
-            there is something to say.
+        mean_load: returns the average load of a broker, weight per second, None if it is unknown. It is only
+            called if there is a sentence.
     """
     known = {"bytes": rates.has_bytes, "messages": rates.has_messages}
     return {
@@ -140,7 +141,7 @@ def cannot_act(
 
 
 def act_warnings(sentences: Mapping[str, str], incumbent: str) -> list[str]:
-    """Return what `cannot_act` says as warnings, each text once; of the incumbent also what follows from it."""
+    """Convert the sentences of `cannot_act` to warnings, each text once, with the consequence for the incumbent."""
     by_text: dict[str, list[str]] = {}
     for name, text in sentences.items():
         by_text.setdefault(text, []).append(name)
@@ -153,11 +154,11 @@ def act_warnings(sentences: Mapping[str, str], incumbent: str) -> list[str]:
 def idle_weights(
     specs: Iterable[PolicySpec], knows: str, keys: Mapping[str, Scalar] = MappingProxyType({})
 ) -> list[str]:
-    """Return a warning that names the policies with weights of resources other than Pulsar's own; none if none has.
+    """Warn about policies with weights of resources other than Pulsar's own, or return nothing.
 
     Args:
-        knows: what knows one usage of a broker only, with its verb.
-        keys: of the brokers' `broker.conf`; those of a policy count before them.
+        knows: the source that knows only one usage of a broker, with its verb.
+        keys: keys of the brokers' `broker.conf`. Keys of a policy take precedence.
     """
     names = [spec.name for spec in specs if _weighs_resources(spec, {**keys, **spec.broker_conf})]
     why = f"{knows} one usage of a broker, not CPU, memory and bandwidth apart"
@@ -166,7 +167,7 @@ def idle_weights(
 
 
 def idle_weights_of(settings: EvaluationFile) -> list[str]:
-    """Return `idle_weights` of an evaluation; none with load that brokers reported, whose tables say what they give."""
+    """Compute `idle_weights` of an evaluation, none with load reports, whose tables define their figures."""
     if settings.evaluation.load == "reported":
         return []
     return idle_weights(settings.policies, "simulated load has", load_manager_keys(settings))
@@ -179,12 +180,12 @@ def _weighs_resources(spec: PolicySpec, keys: Mapping[str, Scalar]) -> bool:
 
 
 def policies_named(names: Sequence[str]) -> str:
-    """Return the beginning of a sentence about one policy or several."""
+    """Begin a sentence about one policy or several."""
     return f"policy {names[0]!r}" if len(names) == 1 else f"each of the policies {join_names(names)}"
 
 
 class _ScaledBundles(Sequence[Sequence[BundleLoad]]):
-    """Top bundles by broker number, their loads multiplied when they are read: most shedders read few of them."""
+    """Top bundles by broker number, whose loads are multiplied at access, since most shedders read few of them."""
 
     def __init__(self, bundles: Sequence[Sequence[BundleLoad]], factor: float) -> None:
         self._bundles, self._factor = bundles, factor
@@ -200,7 +201,7 @@ def _sentence(shedder: Shedder, limits: Sequence[Limit], rates: Rates, mean_load
     remedy = rates.remedy
     least = min((limit.value for limit in limits if limit.quantity == "bytes"), default=None)
     if rates.is_stated and least is not None and mean_load:
-        # Rounded up to two digits: a user writes it down, and a smaller value would not reach the limit.
+        # Rounded up to two digits for a user to write down, since a smaller value would not reach the limit.
         exact = least / (_LEAST_SHARE * mean_load)
         step = 10.0 ** (math.floor(math.log10(exact)) - 1)
         suggested = math.ceil(exact / step) * step

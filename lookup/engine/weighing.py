@@ -13,7 +13,7 @@ __all__ = ["ResourceWeights"]
 
 @dataclass(frozen=True, slots=True)
 class ResourceWeights:
-    """How much each resource of a broker counts in its usage; the defaults are Pulsar's, which leaves the heap out.
+    """The weight of each resource of a broker in its usage. The defaults are Pulsar's, which leaves the heap out.
 
     Source: LocalBrokerData.getMaxResourceUsageWithWeight of Pulsar 4.2.4.
     """
@@ -30,9 +30,9 @@ class ResourceWeights:
     bandwidth_out: Annotated[float, Ge(0), Conf("loadBalancerBandwidthOutResourceWeight")] = 1.0
 
     def weigh(self, load: Load) -> Load:
-        """Return load figures with the usage of each broker's fullest resource.
+        """Compute load figures with the usage of each broker's fullest resource.
 
-        Where one usage is all that is known, it stands for every resource: it is 0 if none of them counts.
+        If only one usage is known, it applies to every resource. It is 0 if none of them counts.
         """
         weights = (self.cpu, 0.0, self.direct_memory, self.bandwidth_in, self.bandwidth_out)
         if load.resources is not None:

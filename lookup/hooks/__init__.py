@@ -1,4 +1,4 @@
-"""Names for authors of plug-ins: the `hookimpl` marker, the parts' protocols, the markers of their parameters."""
+"""Names for authors of plug-ins, with the `hookimpl` marker, the parts' protocols and parameter markers."""
 
 from lookup.hooks import protocols as _protocols
 from lookup.hooks.protocols import *

@@ -1,14 +1,16 @@
-"""The protocols a policy's parts follow, and those of listers, log readers and metrics.
+"""The protocols of a policy's parts, and of listers, log readers and metrics.
 
-Every part is a frozen dataclass of its parameters, all with defaults, with a `name` in kebab case. Parts are pure: no
-clock, no dice, no I/O, no state outside `view.memory`; the same arguments give the same answer. The engine checks every
-answer; a wrong length, a NaN or a number out of range ends the run whatever `on_error` says.
+Every part is a frozen dataclass of its parameters, all with defaults, with a `name` in kebab case. Parts
+are pure. They do not use a clock, random numbers, I/O, or state outside `view.memory`, so the same
+arguments give the same answer. The engine checks every answer. A wrong length, a NaN or a number out of
+range ends the run for any `on_error`.
 
-A part may declare what it reads, `reads: ClassVar[frozenset[str]]` or a property: fields of the request (`tenant`,
-`properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`),
-and `view.salt`, which every part that hashes mixes into its hash. Its arguments have only those, and requests that
-agree on them are decided once. Without the attribute it reads everything. `view.load.rates` and the like
-(`LOAD_DETAILS`) beside `view.load` say which of its figures matter.
+A part may declare its reads, `reads: ClassVar[frozenset[str]]` or a property. They are fields of the
+request (`tenant`, `properties.rack`, ...), changing parts of the view (`view.load`, `view.ownership`,
+`view.now`, `view.memory`), and `view.salt`, which every hashing part mixes into its hash. Its arguments
+have only those, and requests that agree on them are decided once. Without the attribute it reads
+everything. `view.load.rates` and similar names (`LOAD_DETAILS`) in addition to `view.load` declare which of
+its figures matter.
 """
 
 from __future__ import annotations
@@ -49,19 +51,22 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @dataclass(frozen=True, slots=True)
 class Conf:
-    """Name the key of Pulsar's `broker.conf` that fills a parameter, `*` for all; `scale` turns its unit into ours."""
+    """Marker with the key of Pulsar's `broker.conf` that fills a parameter, or `*` for all keys.
+
+    `scale` converts its unit into ours.
+    """
 
     key: str
-    #: the parameter is the key's number times this; 0.01 for a percentage that becomes a ratio
+    #: factor from the key's number to the parameter, for example 0.01 for a percentage that becomes a ratio
     scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Say that a parameter is a limit in bytes or messages per second, which a log of lookups need not know.
+    """Marker of a parameter that limits bytes or messages per second, which a log of lookups need not know.
 
-    A shedder with a limit in bytes above 0 sees loads in bytes per second if the run knows them, and is reported as
-    unable to act if neither these nor the messages it may use instead are known.
+    A shedder with a limit in bytes above 0 sees loads in bytes per second if the run knows them. It is reported
+    as unable to act if neither these nor the messages it may use instead are known.
     """
 
     name: Literal["bytes/s", "MiB/s", "messages/s"]
@@ -89,22 +94,23 @@ ALL_READS = frozenset(
 )
 
 
-#: Declarations beside `view.load` of a part that uses figures which not every replay knows: rates of messages, single
-#: resources, topics, origins. If they are unknown, a warning says so before the run; nothing is hidden from the part,
-#: but origins are counted for those that declare them only.
+#: Declarations in addition to `view.load`, for a part with figures that not every replay knows, which are rates of
+#: messages, single resources, topics and origins. If they are unknown, a warning appears before the run. No figure is
+#: hidden from the part, but origins are counted only for parts that declare them.
 LOAD_DETAILS = frozenset({"view.load.origins", "view.load.rates", "view.load.resources", "view.load.topics"})
 
-#: The better direction of a metric; "info": neither, it gets no verdict.
+#: The better direction of a metric. "info" is neither and does not get a verdict.
 Better = Literal["up", "down", "info"]
 #: The unit of one row of the figures behind a metric.
 Grain = Literal["lookup", "change", "cell"]
-#: What a row of a metric's sums is, and what intervals vary: a bundle, a cell of time (taken in blocks), a bundle or
-#: (rows behind the bundles') an event that took bundles from their owners, or nothing that could be varied.
+#: The meaning of a row of a metric's sums, which intervals resample. It is a bundle, a cell of time (taken in blocks),
+#: a bundle or (rows after the bundles') an event that took bundles from their owners, or none.
 Resample = Literal["bundle", "time", "event", "none"]
-#: Sources of luck in a figure: the lookups that came, the places that dice and hashes gave bundles, the brokers lost.
+#: Random sources of a figure, which are the lookups of the log, the random and hashed placement of bundles, and the
+#: lost brokers.
 Luck = Literal["demand", "placement", "events"]
-#: What a verdict may be about: the demand as it was, so that only luck of placement and events is luck, or demand like
-#: this, drawn again.
+#: The subject of a verdict. It is the demand as logged, where only placement and events are random, or similar demand,
+#: drawn again.
 Question = Literal["log", "demand"]
 
 
@@ -123,16 +129,18 @@ class Filter(Part, Protocol):
     reason: ClassVar[Reason]
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> Iterable[bool]:
-        """Answer once per broker, in order: true keeps it.
+        """Decide for each broker, in order, whether it is kept (true).
 
-        `brokers` are those the filters before this one kept; never empty. A list, an array or a generator will do; of a
-        generator that raises half way, `on_error = "skip"` keeps the rejections so far, as Pulsar does. A filter that
-        wants to explain itself also has `detail(request, broker, view) -> str`, called only for `lookup explain`. One
-        that knows when no broker would gain if a bundle left its owner also has `should_unload(request, owner,
-        brokers, view) -> bool`, asked about unloads without destination; `brokers` are those left before it.
+        `brokers` are the candidates that earlier filters kept, and never empty. A list, an array or a generator is
+        accepted. If a generator raises half way, `on_error = "skip"` keeps the rejections so far, as Pulsar does. A
+        filter that explains itself also has `detail(request, broker, view) -> str`, called only for `lookup
+        explain`. A filter that knows when no broker would gain from an unload also has `should_unload(request,
+        owner, brokers, view) -> bool`. It is called for unloads without destination, and its `brokers` are the
+        candidates left by earlier filters.
 
-        One that keeps namespaces to their brokers may have `may_admit`, with the arguments and the answer of `admit`:
-        false of a broker that it never admits, whichever others are candidates or registered.
+        A filter that keeps namespaces to their brokers may have `may_admit`, with the arguments and the answer of
+        `admit`. It is false for a broker that the filter never admits, for any other candidates or registered
+        brokers.
         """
 
 
@@ -143,24 +151,25 @@ class Scorer(Part, Protocol):
     def score(
         self, request: LookupRequest, brokers: Candidates, view: ClusterView
     ) -> Sequence[float] | NDArray[np.float64]:
-        """Return one number in [0, 1] per broker, in order; the engine adds them up by weight in listed order.
+        """Compute one number in [0, 1] per broker, in order. The engine adds them up by weight in listed order.
 
-        A request of the engine itself has no properties: if one is missing, all brokers get the same number.
+        A request of the engine itself does not have properties. If a property is missing, all brokers get the same
+        number.
         """
 
 
 @runtime_checkable
 class Selector(Part, Protocol):
-    """States the odds with which each broker is chosen; the engine rolls the dice."""
+    """A part that computes the odds of each broker, from which the engine draws."""
 
     def odds(
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> Sequence[float] | NDArray[np.float64]:
-        """Return one weight >= 0 per broker, in order; the engine normalises; all zero declines the request.
+        """Compute one weight >= 0 per broker, in order. The engine normalises them. All zero declines.
 
-        Scores have shape (n_candidates,) and are all 1.0 if the policy has no scorers. The odds must not depend on
-        the order of the candidates; a selector that cannot help it says `order_sensitive = True`. A wrapper passes
-        the same candidates and scores, or a subset of both, to its children.
+        Scores have shape (n_candidates,) and are all 1.0 if the policy does not have scorers. The odds must not
+        depend on the order of the candidates, or the selector sets `order_sensitive = True`. A wrapper passes the
+        same candidates and scores, or a subset of both, to its children.
         """
 
 
@@ -168,7 +177,7 @@ class Remembering(Protocol):
     """A scorer or selector that keeps something between decisions, readable as `view.memory`."""
 
     def remember(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
-        """Note an assignment in a JSON-able mapping; called once per assignment, never by an explanation.
+        """Note an assignment in a JSON-able mapping. Called once per assignment, never by an explanation.
 
         The mapping is the part's own under its `memory_key` (default: its name) per policy, cluster and seed.
         """
@@ -180,18 +189,18 @@ class Offer:
 
     brokers: Candidates
     view: ClusterView
-    #: False of a destination that a cycle of the modular manager has drawn: the bundle may stay where it is, and its
-    #: traffic is not expected at the broker before the next reports
+    #: False for a destination that a cycle of the modular manager has drawn. The bundle may stay with its owner, and
+    #: its traffic is not expected at the broker before the next reports
     is_assigned: bool = True
 
 
 class Observing(Protocol):
-    """A scorer or selector that keeps something of what it was asked about, not only of who was chosen."""
+    """A scorer or selector that also remembers the offered brokers, not only the chosen one."""
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
-        """Note an assignment and what was offered for it; as `remember` otherwise, and called before it.
+        """Note an assignment and its offer. Otherwise it works as `remember`, and is called before it.
 
-        The view is the one the decision was taken on: it does not show the assignment itself.
+        The view is that of the decision, so it does not show the assignment itself.
         """
 
 
@@ -200,13 +209,14 @@ class Shedder(Part, Protocol):
     """Proposes bundles that their owners should give up, once per grid instant."""
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Proposal, Ruling, CycleOutcome]:
-        """Yield proposals; each is judged at once and answered: `ruling = yield Unload(bundle, source)`.
+        """Yield proposals, each judged at once and answered, as in `ruling = yield Unload(bundle, source)`.
 
-        An accepted `Unload` is booked and takes place; a `Probe` is judged but not booked. The engine refuses bundles
-        the source does not own, bundles already moved in this cycle or unloaded within the grace period (but for those
-        that go in exchange for another), and destinations that are not registered or that the policy's filters reject.
-        Without destination, a filter that has `should_unload` may refuse, unless a destination for the bundle was
-        accepted in this cycle. Loads in the view stay those of the start of the cycle. `memory` outlives the cycle.
+        An accepted `Unload` is booked and takes place. A `Probe` is judged but not booked. The engine rejects
+        bundles that the source does not own, bundles already moved in this cycle or unloaded within the grace
+        period (except bundles exchanged for others), and destinations that are not registered or that the policy's
+        filters reject. Without destination, a filter with `should_unload` may reject, unless a destination for the
+        bundle was accepted in this cycle. Loads in the view stay the same as at the start of the cycle. `memory`
+        outlives the cycle.
         """
 
 
@@ -217,22 +227,22 @@ class SplitAlgorithm(Part, Protocol):
     def boundaries(
         self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
     ) -> Sequence[int]:
-        """Return hashes strictly inside the bundle, ascending; none if it should stay whole.
+        """Compute hashes strictly inside the bundle, ascending, or none if it should stay whole.
 
         Args:
             topics: the topics in the bundle, an array of `TOPIC_TRAFFIC` (hash, rate, throughput), in any order.
-            positions: hashes an administrator asked for; None in a splitter's cycle.
+            positions: hashes from an administrator, None in a splitter's cycle.
 
         Raises:
-            InputError: if the algorithm cannot work with `positions`; a splitter takes it for a failure.
+            InputError: if the algorithm cannot work with `positions`. A splitter counts it as a failure.
         """
 
 
 @runtime_checkable
 class Splitter(Part, Protocol):
-    """Proposes bundles to divide, once per grid instant; its child `algorithm` chooses the hashes.
+    """A part that proposes bundles to divide, once per grid instant. Its child `algorithm` chooses the hashes.
 
-    Scenarios and live brokers split; a replay does not, it honours the splits of the log.
+    Scenarios and live brokers split. A replay does not, and applies the splits of the log.
     """
 
     @property
@@ -240,45 +250,47 @@ class Splitter(Part, Protocol):
         """The part that chooses the hashes at which a bundle is cut."""
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
-        """Yield splits; each is judged at once and answered: `ruling = yield Split(bundle, source, boundaries)`.
+        """Yield splits, each judged at once, as in `ruling = yield Split(bundle, source, boundaries)`.
 
-        An accepted `Split` takes place at once: the children belong to the bundle's owner. The engine refuses bundles
-        the source does not own or that were split in this cycle, and boundaries that do not ascend strictly inside the
-        bundle. `view.load.traffic` stays that of the start of the cycle. `memory` outlives the cycle.
+        An accepted `Split` takes place at once, and the children belong to the bundle's owner. The engine rejects
+        bundles that the source does not own or that were split in this cycle, and boundaries that do not ascend
+        strictly inside the bundle. `view.load.traffic` stays the same as at the start of the cycle. `memory`
+        outlives the cycle.
         """
 
 
 @runtime_checkable
 class Lister(Part, Protocol):
-    """Lists the topics of a namespace for a client: PIP-452's `PulsarResourcesExtended`.
+    """A part that lists the topics of a namespace for a client, like PIP-452's `PulsarResourcesExtended`.
 
-    A frozen dataclass like every part; one that inherits from this protocol has an empty `initialize` and `close`. The
-    framework removes system topics, applies the client's pattern and computes the hash: a lister need not. A program
-    with threads may ask it in several at the same time.
+    It is a frozen dataclass like every part. A class that inherits from this protocol has an empty `initialize`
+    and `close`. The framework removes system topics, applies the client's pattern and computes the hash, so a
+    lister need not. A program with threads may call it in several of them at the same time.
     """
 
     @property
     def interests(self) -> frozenset[EventKind]:
-        """The kinds of events after which the answer may be another; a watch asks again on these."""
+        """The kinds of events that may change the answer. A watch calls the lister again after these."""
 
     def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
-        """Return the names of a namespace's topics in any order, partitions as names of their own.
+        """List a namespace's topics in any order, with partitions as separate names.
 
         Args:
-            properties: what the client sent with its request, checked and bounded; empty asks for no filtering.
-            catalog: the topics there are, at one instant.
+            properties: the client's properties in its request, checked and bounded. Without any, topics are not
+                filtered.
+            catalog: the existing topics at one instant.
 
         Returns:
-            The names; `partial=True` if some could not be had, which the framework reports as a failure, since clients
-            drop subscriptions on topics that a list lacks.
+            The names, with `partial=True` if some could not be found. The framework reports that as a failure,
+                since clients drop subscriptions on topics that a list lacks.
         """
 
     def initialize(self, catalog: CatalogView) -> None:
-        """Prepare for requests; called once, before the first."""
+        """Prepare for requests. Called once, before the first."""
         return
 
     def close(self) -> None:
-        """Let go of what `initialize` took; called once, after the last request."""
+        """Release the resources of `initialize`. Called once, after the last request."""
         return
 
 
@@ -287,7 +299,7 @@ class LogReader(Part, Protocol):
     """Turns the lines of one source into canonical rows."""
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable | Refuted]:
-        """Yield rows and unreadable records in the order of the source, and what refutes rows of other sources.
+        """Yield rows and unreadable records in the order of the source, and refutations of rows of other sources.
 
         Args:
             lines: numbered from 1, without line ends.
@@ -297,44 +309,45 @@ class LogReader(Part, Protocol):
 
 @runtime_checkable
 class Metric(Part, Protocol):
-    """A figure of merit that adds up: sums per unit that intervals vary, and a value of their totals.
+    """A figure that adds up, with sums per unit for intervals, and a value of their totals.
 
-    Every parameter has a default: one metric is made of each class. A class may list all keys it can ever have in
-    `every_key`, a tuple of texts, and in `luck`, a tuple of `Luck`, what varies its figure; without it, its rows and
-    the placement do. `bounds`, a pair of numbers, says between what its figure lies, and `question`, a `Question`, what
-    its verdicts are about: "log" for what must not be lost on any log, else "demand". Batches are shared with all other
-    metrics and cannot be written into.
+    Every parameter has a default, and one metric is created from each class. A class may list all possible keys
+    in `every_key`, a tuple of texts, and the random sources of its figure in `luck`, a tuple of `Luck`, by
+    default its rows and the placement. `bounds`, a pair of numbers, is the range of its figure. `question`, a
+    `Question`, is the subject of its verdicts, "log" for figures that must not get worse on any log, else
+    "demand". Batches are shared with all other metrics and are read-only.
     """
 
     #: unit of the value: "ratio", "ms", "lookups", ...
     unit: ClassVar[str]
     #: which direction is better
     better: ClassVar[Better]
-    #: what it counts; batches without any change or cell are not shown to a metric that counts those
+    #: the counted rows. Batches without any change or cell are skipped for a metric that counts those
     grain: ClassVar[Grain]
-    #: what a row of its sums is: one of the batch's bundles, its cells, its bundles and events, or its own business
+    #: the meaning of a row of its sums, which is one of the batch's bundles, cells, or bundles and events, or the
+    #: metric's own
     resample: ClassVar[Resample]
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the keys of the metric's numbers, `(None,)` if it has one number; empty if it cannot be computed."""
+        """List the keys of the metric's numbers, `(None,)` for a single number, or none if it cannot be computed."""
 
     def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
-        """Return finite sums of shape (n_units, k), one row per bundle or cell; sums of several batches add up.
+        """Compute finite sums of shape (n_units, k), one row per bundle or cell. Sums of several batches add up.
 
-        k is at least 1 and the same for all batches. The last column is what the figure is relative to, if anything:
-        units count in its proportion. If `resample` is "event", rows are the batch's bundles and,
-        behind them, its events: a change that an event caused counts for the event.
+        k is at least 1 and the same for all batches. The last column is the reference of a relative figure, and
+        units count in its proportion. If `resample` is "event", the batch's events follow its bundles in the rows.
+        A change that an event caused counts for the event.
         """
 
     def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn totals of shape (..., k) into values of shape (...), NaN if there is nothing to measure, never inf.
+        """Compute values of shape (...) from totals of shape (..., k), NaN if nothing was measured, never inf.
 
-        If `resample` is none, nothing is totalled first: the argument is the whole (n_units, k) array, whose rows
-        then mean what the metric likes, and the answer one number.
+        If `resample` is none, nothing is totalled first. The argument is then the whole (n_units, k) array, whose
+        rows have the metric's own meaning, and the answer is one number.
         """
 
 
 def reads_of(part: object) -> frozenset[str]:
-    """Return the declared reads of a part, everything if it declares nothing."""
+    """Find the declared reads of a part, or all reads if it does not declare any."""
     declared = getattr(part, "reads", ALL_READS)
     return frozenset(declared)

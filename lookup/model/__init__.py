@@ -1,6 +1,6 @@
-"""Plain frozen data in Pulsar's words: names, bundles, brokers, requests, views and decisions.
+"""Plain frozen data in Pulsar's words, such as names, bundles, brokers, requests, views and decisions.
 
-A name is loaded when it is first asked for: the help of a command needs no numpy.
+A name is loaded at its first use, since the help of a command does not need numpy.
 """
 
 from importlib import import_module
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lookup.model.view import *
 
 _MODULES = "broker bundles catalog decision documents load load_data names request topology view".split()
-# Filled by hand: at one name a line, the list would be longer than all else.
+# Filled by hand, since the list would be longer than the rest of the module with one name a line.
 __all__ = [
     "NO_TRAFFIC", "RESOURCES", "TOPIC_TRAFFIC", "AdvertisedListener", "Assigned", "Broker", "BrokerLoadData",
     "BrokerLookupData", "BrokerVote", "BundleLoad", "BundleRange", "Candidates", "CatalogView", "ClusterView",

@@ -1,4 +1,4 @@
-"""Read network addresses as brokers, clients and logs write them: names, IPv4, and IPv6 with or without brackets."""
+"""Read network addresses of brokers, clients and logs, which are names, IPv4, or IPv6 with or without brackets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["host_of", "ips_of", "is_ip", "is_loopback"]
 
 @lru_cache(maxsize=1 << 16)
 def host_of(address: str) -> str:
-    """Return the host of an address: `host`, `host:port`, and Java's `/host:port` and `name/host:port`.
+    """Find the host of an address, which is `host`, `host:port`, or Java's `/host:port` or `name/host:port`.
 
-    An IPv6 address loses its brackets. Java up to 13 prints it without any before the port; there, what is no address
-    with its last group is one without it.
+    An IPv6 address loses its brackets. Java up to 13 prints it without brackets before the port. A text that is
+    not an address with its last group is then an address without it.
 
     Example:
         >>> host_of("/10.0.0.1:4000"), host_of("/[fd00::1]:4000"), host_of("/0:0:0:0:0:0:0:1:4000"), host_of("fd00::1")
@@ -25,14 +25,14 @@ def host_of(address: str) -> str:
     host, colon, port = text.rpartition(":")
     if not (colon and port.isdecimal() and host):
         return text
-    # Behind a zone, `::1%0:4000`, stands a port.
+    # A port follows a zone, as in `::1%0:4000`.
     return text if ":" in host and "%" not in host and is_ip(text) else host
 
 
 def ips_of(address: str) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, ...]:
-    """Return the addresses by which the host of an address may be in a network; ValueError if it is a name.
+    """List the addresses that the host of an address may have in a network. Raise ValueError if it is a name.
 
-    One that a server writes as IPv6, `::ffff:10.0.0.1`, is the one of IPv4 as well.
+    An address that a server writes as IPv6, `::ffff:10.0.0.1`, also counts as its IPv4 address.
     """
     found = ipaddress.ip_address(host_of(address))
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
@@ -40,7 +40,7 @@ def ips_of(address: str) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address,
 
 
 def is_ip(text: str) -> bool:
-    """Return whether a text is an address of IPv4 or IPv6, without brackets."""
+    """Check whether a text is an IPv4 or IPv6 address without brackets."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -49,5 +49,5 @@ def is_ip(text: str) -> bool:
 
 
 def is_loopback(text: str) -> bool:
-    """Return whether a text is an address that only programs of the same machine reach."""
+    """Check whether a text is an address that only programs of the same machine can reach."""
     return is_ip(text) and ipaddress.ip_address(text).is_loopback

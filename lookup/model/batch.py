@@ -1,8 +1,9 @@
-"""Batches, which metrics get: a replay's outcome in small columns, grouped so that they do not grow with the log.
+"""Batches for metrics, which hold the outcome of a replay in small columns that do not grow with the log.
 
-Batches add up. A replay yields one for every registry epoch, a stretch in which no broker came, left or changed its
-lookup data; ownership changes and cells stand in the last of them, the others have empty ones. Units and clients are
-numbered the same in all of them. Every metric gets the same batches, so columns are read-only views.
+Batches add up. A replay yields one for every registry epoch, a stretch in which no broker came, left or
+changed its lookup data. Ownership changes and cells are in the last batch, and empty in the others. Units
+and clients have the same numbers in all batches. Every metric gets the same batches, so columns are
+read-only views.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ IndexArray = NDArray[np.int64]
 
 
 class _Columns:
-    """Base of records of arrays: once one is made, its columns become views that cannot be written into."""
+    """Base of records of arrays, whose columns become read-only views when a record is created."""
 
     def __post_init__(self) -> None:
         for name, value in list(vars(self).items()):
@@ -48,15 +49,15 @@ class ClientClass:
         object.__setattr__(self, "properties", MappingProxyType(self.properties))
 
     def __reduce__(self) -> tuple[type[ClientClass], tuple[dict[str, str], Location]]:
-        """Pickle plain properties: a `MappingProxyType` does not pickle."""
+        """Pickle plain properties, since a `MappingProxyType` cannot be pickled."""
         return ClientClass, (dict(self.properties), self.location)
 
 
 @dataclass(frozen=True, eq=False)
 class Served(_Columns):
-    """Lookups by bundle, client class and answering broker; columns of shape (n_groups,)."""
+    """Lookups by bundle, client class and answering broker, in columns of shape (n_groups,)."""
 
-    #: unit that intervals vary: number of the bundle as it was when the run began, in [0, n_bundles)
+    #: resampling unit for intervals, which is the number of the bundle at the start of the run, in [0, n_bundles)
     bundle: IndexArray
     #: number in the roster, -1 for unanswered
     broker: IndexArray
@@ -66,15 +67,15 @@ class Served(_Columns):
     weight: FloatArray
 
 
-#: Who unloads a bundle: a policy's shedder or an administrator.
+#: Who unloads a bundle, either a policy's shedder or an administrator.
 UNLOADED_BY = ("shed", "admin")
 
 
 @dataclass(frozen=True, eq=False)
 class OwnerChanges(_Columns):
-    """Every time a bundle got an owner or was unloaded, in order of time; columns of shape (n_changes,).
+    """All owner assignments and unloads in order of time, in columns of shape (n_changes,).
 
-    An unload is one row; where the bundle goes, then or with its next lookup, is another.
+    An unload is one row. The assignment that follows, then or with the next lookup, is another.
     """
 
     bundle: IndexArray
@@ -82,10 +83,10 @@ class OwnerChanges(_Columns):
     ts: IndexArray
     #: owner before, -1 if the bundle never had one
     source: IndexArray
-    #: owner after, equal to `source` if a bundle went back to the owner it had last; -1 of an unload
+    #: owner after the change, equal to `source` if a bundle returned to its last owner, -1 for an unload
     broker: IndexArray
-    #: why the bundle lost the owner before: "first", "forced" (owner left), "shed", "admin", "split"; of an unload
-    #: "shed" or "admin"
+    #: why the bundle lost its previous owner: "first", "forced" (owner left), "shed", "admin" or "split", and for an
+    #: unload "shed" or "admin"
     cause: NDArray[np.object_]
     #: whether a policy decided (an initial owner and a transfer's destination were not decided by odds)
     decided: NDArray[np.bool_]
@@ -93,13 +94,14 @@ class OwnerChanges(_Columns):
     weight: FloatArray
     #: number of the bundle as it was at that moment, >= 0: children of a split differ from each other and their parent
     path: IndexArray
-    #: number in the batch's `events` of what took the bundle from its last owner, -1 if the policy did or it had none
+    #: number in the batch's `events` of the event that took the bundle from its last owner, -1 if the policy did or it
+    #: had no owner
     event: IndexArray
 
 
 @dataclass(frozen=True, eq=False)
 class Cells(_Columns):
-    """Cells of `balance_s`, in order of time; arrays of shape (n_cells, n_brokers)."""
+    """Cells of `balance_s` in order of time, in arrays of shape (n_cells, n_brokers)."""
 
     #: start of each cell, µs, shape (n_cells,)
     start: IndexArray
@@ -107,8 +109,8 @@ class Cells(_Columns):
     served: FloatArray
     #: whether the broker was registered at any time in the cell
     registered: NDArray[np.bool_]
-    #: seconds registered with a known usage, and seconds of these above the overload threshold;
-    #: None if capacities are assumed
+    #: seconds registered with a known usage, and the part of these seconds above the overload threshold, None if
+    #: capacities are assumed
     known_s: FloatArray | None
     overloaded_s: FloatArray | None
 
@@ -127,18 +129,18 @@ class Batch(_Columns):
     #: lookups answered with a logged broker, and of these the ones answered as logged, shape (n_bundles,)
     logged: FloatArray
     agreed: FloatArray
-    #: None for the brokers that the log says were answered, and for a part of the clients
+    #: None for the brokers that answered according to the log, and for a part of the clients
     changes: OwnerChanges | None
     cells: Cells
     topology: Topology
     #: isolation policies, for isolation_ratio
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
-    #: for network_cost; None: not set
+    #: for network_cost, None if it is not set
     bytes_per_weight: float | None = None
     #: for redundant_moves, seconds
     window_s: int = 3600
-    #: what came from outside and took bundles from their owners, in order of time, the same for all policies: "forced"
-    #: for a broker that left, "admin" for a bundle that an administrator unloaded, "split" for a bundle that was split
+    #: external events that took bundles from their owners, in order of time, the same for all policies: "forced" for a
+    #: broker that left, "admin" for a bundle that an administrator unloaded, "split" for a bundle that was split
     events: tuple[str, ...] = ()
     #: number of the registry epoch, the same for all policies
     epoch: int = 0
@@ -147,7 +149,7 @@ class Batch(_Columns):
     def pairs(self) -> IndexArray:
         """The number of each group's pair of broker and client class, shape (n_groups,).
 
-        Pairs are numbered as the places of an array of shape (1 + n_brokers, n_clients) are; its first row is that of
+        Pairs are numbered like the elements of an array of shape (1 + n_brokers, n_clients), whose first row is for
         unanswered lookups.
         """
         return (self.served.broker + 1) * len(self.clients) + self.served.client
@@ -163,7 +165,7 @@ class Batch(_Columns):
         return self._by_pair(self.topology.price)
 
     def _by_pair(self, between: Callable[[Location, Location], float | None]) -> FloatArray:
-        # Hundreds of clients and brokers stand at a few locations.
+        # Hundreds of clients and brokers share a few locations.
         here, sources = _number_locations([client.location for client in self.clients])
         there, targets = _number_locations([Location(), *(broker.location for broker in self.brokers)])
         figures = [[between(source, target) for source in sources] for target in targets]

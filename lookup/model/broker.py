@@ -1,6 +1,7 @@
-"""Brokers: their registered data (`BrokerLookupData`), their locations, and the numbered roster of a cluster.
+"""Brokers with their registered data (`BrokerLookupData`) and locations, and the numbered roster of a cluster.
 
-A broker carries no load; figures that change live in columns of `ClusterView`, addressed by the broker's number.
+A broker does not hold load. Changing figures are in columns of `ClusterView`, addressed by the broker's
+number.
 
 Source: `docs/pulsar/load-managers.md`.
 """
@@ -42,7 +43,7 @@ EXTENSIBLE_MANAGER = "org.apache.pulsar.broker.loadbalance.extensions.Extensible
 
 @dataclass(frozen=True, slots=True)
 class AdvertisedListener:
-    """Addresses of one named listener; any may be absent."""
+    """Addresses of one named listener, each of which may be absent."""
 
     broker_service_url: str | None = None
     broker_service_url_tls: str | None = None
@@ -67,7 +68,7 @@ class BrokerLookupData:
     persistent_topics_enabled: bool = True
     non_persistent_topics_enabled: bool = True
     load_manager_class_name: str | None = None
-    #: ms since the epoch; 0 if an old broker did not say
+    #: ms since the epoch, 0 if an old broker did not report it
     start_timestamp: int = 0
     broker_version: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -76,12 +77,12 @@ class BrokerLookupData:
 
     @classmethod
     def from_json(cls, source: str) -> BrokerLookupData:
-        """Read Pulsar's JSON; keys an older broker does not write take their defaults, unknown keys are ignored.
+        """Read Pulsar's JSON. Missing keys of older brokers get their defaults, and unknown keys are ignored.
 
         Raises:
-            InputError: if the text is no JSON object, or a key's value is not what Pulsar writes there.
+            InputError: if the text is not a JSON object, or the type of a value differs from Pulsar's.
         """
-        # Null and absent mean the same: brokers of different versions write one or the other.
+        # Null and absent are equivalent, since brokers of different versions write one or the other.
         return record_in(cls, parsed_object(source, "broker lookup data"), _READERS)
 
     def to_json(self) -> str:
@@ -97,7 +98,7 @@ class BrokerLookupData:
 
 
 def published_properties(configuration: Mapping[str, object], prefix: str = "lookup.") -> dict[str, str]:
-    """Return the properties of a broker's configuration that it publishes: texts, the prefix kept in their keys.
+    """Select the properties of a broker's configuration that it publishes, as texts with the prefix in their keys.
 
     Args:
         prefix: Pulsar's lookupPropertyPrefix.
@@ -121,7 +122,7 @@ _READERS: Readers = {
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in the topology, outermost level first; None if unknown."""
+    """A place in the topology, outermost level first. Unknown levels are None."""
 
     region: str | None = None
     zone: str | None = None
@@ -133,36 +134,37 @@ class Location:
 
 @dataclass(frozen=True)
 class Broker:
-    """One broker: its id (`host:port`), its registered data, its capacity and its location."""
+    """One broker with its id (`host:port`), its registered data, its capacity and its location."""
 
     id: str
     lookup_data: BrokerLookupData = field(default_factory=BrokerLookupData)
-    #: weight per second at usage 1.0; None if unknown
+    #: weight per second at usage 1.0, None if unknown
     capacity: float | None = None
     location: Location = Location()
     #: prefix under which the broker publishes lookup properties (Pulsar: lookupPropertyPrefix)
     property_prefix: str = "lookup."
 
     def property_of(self, key: str) -> str | None:
-        """Return the broker's value of a client property: for `rack` that of `lookup.rack`; None if it has none."""
+        """Find the broker's value of a client property. For `rack` it is `lookup.rack`, None if it is absent."""
         return self.lookup_data.properties.get(self.property_prefix + key)
 
     @property
     def host(self) -> str:
-        """The id without its port; isolation policies match hosts, an IPv6 address in its brackets."""
+        """The id without its port. Isolation policies match hosts, and an IPv6 address keeps its brackets."""
         return self.id if self.id.endswith("]") else self.id.rpartition(":")[0] or self.id
 
 
 class Roster:
-    """All brokers of a cluster for one registry epoch, sorted by id; a broker's position is its number in every column.
+    """All brokers of a cluster in one registry epoch, sorted by id.
 
-    The numbers are given once for a whole run, so a roster also holds brokers that are not registered at the moment.
+    A broker's position is its number in all columns. Numbers are assigned once for a whole run, so a roster
+    also holds brokers that are not registered at the moment.
     """
 
     __slots__ = ("_brokers", "_columns", "_ids", "_numbers")
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
-        # By id and not by arrival: numbers, and so figures, must not depend on the order of a table's rows.
+        # Sorted by id, not by arrival, so that numbers and figures do not depend on the order of a table's rows.
         self._brokers = tuple(sorted(brokers, key=lambda broker: broker.id))
         self._ids = tuple(broker.id for broker in self._brokers)
         self._numbers = {name: number for number, name in enumerate(self._ids)}
@@ -178,7 +180,7 @@ class Roster:
         return iter(self._brokers)
 
     def number(self, broker_id: str) -> int | None:
-        """Return a broker's number, None for an id the cluster does not know."""
+        """Find a broker's number, None for an id that the cluster does not know."""
         return self._numbers.get(broker_id)
 
     @property
@@ -187,18 +189,18 @@ class Roster:
         return self._ids
 
     def labels(self, key: str) -> LabelArray:
-        """Return every broker's value of a client property, shape (n_brokers,), None if it has none."""
-        # Once per roster: filters and scorers ask for the same labels in every decision.
+        """List every broker's value of a client property, shape (n_brokers,), None where it is absent."""
+        # Cached per roster, since filters and scorers need the same labels in every decision.
         return self.column((Broker.property_of, key), lambda broker: broker.property_of(key))
 
     def column(self, key: Hashable, compute: Callable[[Broker], object]) -> LabelArray:
-        """Return a value for every broker, shape (n_brokers,), computed once per roster and key.
+        """Compute a value for every broker, shape (n_brokers,), once per roster and key.
 
-        The key names all that the value depends on besides the broker; `("max-len", 3)` is a good one.
+        The key contains everything that the value depends on apart from the broker, for example `("max-len", 3)`.
         """
         known = self._columns.get(key)
         if known is None:
-            # Filled afterwards: `np.array` would make a second axis of values that are sequences themselves.
+            # Filled after creation, since `np.array` would make a second axis of values that are sequences themselves.
             known = np.empty(len(self), dtype=object)
             known[:] = [compute(broker) for broker in self._brokers]
             known.flags.writeable = False
@@ -207,9 +209,9 @@ class Roster:
 
 
 class Candidates:
-    """The brokers a part is asked about: a sequence of `Broker`, sorted by id.
+    """The brokers that a part receives, a sequence of `Broker` sorted by id.
 
-    `index` holds their numbers, shape (n_candidates,): `view.load.usage[brokers.index]` is that of each.
+    `index` holds their numbers, shape (n_candidates,). `view.load.usage[brokers.index]` is the usage of each.
     """
 
     __slots__ = ("_roster", "index")
@@ -233,20 +235,20 @@ class Candidates:
         return self.ids_at(slice(None))
 
     def ids_at(self, positions: slice | IndexArray) -> tuple[str, ...]:
-        """Return the ids of some of the candidates, by their positions."""
+        """List the ids of some of the candidates by their positions."""
         ids = self._roster.ids
         return tuple([ids[number] for number in self.index[positions].tolist()])
 
     def labels(self, key: str) -> LabelArray:
-        """Return each candidate's value of a client property, shape (n_candidates,), None if it has none."""
+        """List each candidate's value of a client property, shape (n_candidates,), None where it is absent."""
         labels: LabelArray = self._roster.labels(key)[self.index]
         return labels
 
     def column(self, key: Hashable, compute: Callable[[Broker], object]) -> LabelArray:
-        """Return a value for each candidate, shape (n_candidates,), computed once per roster and key."""
+        """Compute a value for each candidate, shape (n_candidates,), once per roster and key."""
         values: LabelArray = self._roster.column(key, compute)[self.index]
         return values
 
     def subset(self, kept: BoolArray) -> Candidates:
-        """Return the candidates for which a mask of shape (n_candidates,) is true."""
+        """Select the candidates for which a mask of shape (n_candidates,) is true."""
         return Candidates(self._roster, self.index[kept])

@@ -1,7 +1,7 @@
-"""Bundles: ranges of the 32-bit hash circle by which a namespace's topics are owned, and what operators set for them.
+"""Bundles, the ranges of the 32-bit hash circle by which a namespace's topics are owned, and operators' settings.
 
-Hashing, boundaries, names and the policies of namespaces (isolation, anti-affinity groups, failure domains) live here;
-who owns a bundle does not.
+This module has hashing, boundaries, names and the policies of namespaces (isolation, anti-affinity groups,
+failure domains). Owners of bundles are elsewhere.
 
 Source: `docs/pulsar/load-managers.md`.
 """
@@ -66,7 +66,7 @@ class NamespaceBundle:
 
     @classmethod
     def parse(cls, text: str) -> NamespaceBundle:
-        """Read a bundle's name: all before the last slash is the namespace.
+        """Read a bundle's name, in which everything before the last slash is the namespace.
 
         Raises:
             InvalidNameError: if there is no slash, or the range or the namespace is malformed.
@@ -79,7 +79,7 @@ class NamespaceBundle:
 
 
 def bundle_name_parts(text: str) -> tuple[str, str]:
-    """Take a bundle's name apart at its last slash: namespace and range, both as they are written."""
+    """Split a bundle's name at its last slash into namespace and range, both as written."""
     namespace, slash, bounds = text.rpartition("/")
     if not slash:
         raise InvalidNameError(f"bundle {shown(text)} is not of the form tenant/namespace/0x00000000_0x40000000")
@@ -92,36 +92,39 @@ def topic_hash(topic: str) -> int:
 
 
 def equal_boundaries(count: int) -> tuple[int, ...]:
-    """Divide the circle as Pulsar does for a new namespace: steps of 2**32 // count, the last bundle to the end."""
-    # 2**32 and not 2**32 - 1 hashes: with the latter, boundaries of powers of two would be off by one.
+    """Divide the circle as Pulsar does for a new namespace.
+
+    Steps are 2**32 // count, and the last bundle reaches to the end.
+    """
+    # 2**32 hashes and not 2**32 - 1, with which boundaries of powers of two would be off by one.
     step = (HASH_END + 1) // count
     return (*(index * step for index in range(count)), HASH_END)
 
 
 def bundle_index(hashed: int, boundaries: Sequence[int]) -> int:
-    """Return the place of the bundle that holds a hash.
+    """Find the position of the bundle that holds a hash.
 
-    Pulsar fails for the one hash that equals the end of the circle (it finds the last boundary); here that hash belongs
-    to the last bundle, as the closed range of that bundle says.
+    Pulsar fails for the one hash that equals the end of the circle, since it finds the last boundary. Here that
+    hash belongs to the last bundle, whose range is closed.
     """
     # Ranges include their lower end, hence `bisect_right`.
     return min(bisect_right(boundaries, hashed) - 1, len(boundaries) - 2)
 
 
 def bundle_ranges(boundaries: Sequence[int]) -> tuple[BundleRange, ...]:
-    """Return the ranges between neighbouring boundaries."""
+    """List the ranges between neighbouring boundaries."""
     return tuple(BundleRange(low, high) for low, high in pairwise(boundaries))
 
 
 def bundle_of(topic: str, boundaries: Sequence[int]) -> BundleRange:
-    """Return the range that holds a topic, given its namespace's boundaries."""
+    """Find the range that holds a topic, given its namespace's boundaries."""
     index = bundle_index(topic_hash(topic), boundaries)
     return BundleRange(boundaries[index], boundaries[index + 1])
 
 
 @dataclass(frozen=True, slots=True)
 class IsolationPolicy:
-    """The hosts that a namespace may use: primary ones, and secondary ones if too few primaries are left.
+    """The hosts that a namespace may use, with secondary hosts if too few primary ones are left.
 
     Both are regular expressions that must match a whole host name.
     """
@@ -132,16 +135,16 @@ class IsolationPolicy:
     min_limit: int = 1
 
     def names(self, host: str) -> bool:
-        """Return whether a host is one of them, primary or secondary."""
+        """Check whether the policy contains a host as primary or secondary."""
         return any(re.fullmatch(pattern, host) for pattern in (*self.primary, *self.secondary))
 
 
 @dataclass(frozen=True)
 class NamespacePolicies:
-    """Settings of namespaces; a namespace that is not named has the defaults."""
+    """Settings of namespaces. A namespace without an entry has the defaults."""
 
     isolation: Mapping[str, tuple[IsolationPolicy, ...]] = field(default_factory=dict)
-    #: group by namespace; groups compare without regard to case
+    #: group by namespace, compared without regard to case
     anti_affinity_group: Mapping[str, str] = field(default_factory=dict)
     #: domain by broker id
     failure_domains: Mapping[str, str] = field(default_factory=dict)
@@ -151,7 +154,7 @@ class NamespacePolicies:
     default_bundles: int = 4
 
     def permits(self, namespace: str, host: str) -> bool | None:
-        """Return whether isolation policies of a namespace name a host, None if it has none."""
+        """Check whether isolation policies of a namespace permit a host, None if the namespace has no such policy."""
         policies = self.isolation.get(namespace)
         return any(policy.names(host) for policy in policies) if policies else None
 
@@ -162,16 +165,16 @@ class NamespacePolicies:
         return tuple(sorted({pattern for policy in policies for pattern in policy.primary}))
 
     def boundaries_of(self, namespace: str) -> tuple[int, ...]:
-        """Return the boundaries a namespace starts with, ascending, first 0, last 0xffffffff.
+        """Find the boundaries with which a namespace starts, ascending, first 0, last 0xffffffff.
 
-        The namespaces of heartbeats and SLA monitors have one bundle (`pulsar/broker-0:8080/0x00000000_0xffffffff` in
-        real logs): its owner is in the name.
+        The namespaces of heartbeats and SLA monitors have one bundle (`pulsar/broker-0:8080/0x00000000_0xffffffff`
+        in real logs), whose owner is in the name.
         """
         if pinned_broker(namespace) is not None:
             return FULL_RANGE
         return self.boundaries.get(namespace) or equal_boundaries(self.default_bundles)
 
     def group_members(self, group: str) -> tuple[str, ...]:
-        """Return the namespaces of an anti-affinity group, sorted."""
+        """List the namespaces of an anti-affinity group, sorted."""
         wanted = group.casefold()
         return tuple(sorted(name for name, own in self.anti_affinity_group.items() if own.casefold() == wanted))

@@ -1,6 +1,7 @@
-"""The topics of a catalog as data: entries, events, selectors, listings, and the view that listers and watchers read.
+"""The topics of a catalog as data, such as entries, events, selectors, listings, and the view of listers.
 
-The catalog itself and the parser of selectors are in the room `topics`.
+The catalog itself and the parser of selectors are in the room `topics`. Watchers read the same view as
+listers.
 
 Source: PIP-451 (labels, selectors), PIP-452 (listings), `docs/pulsar/protocol.md`.
 """
@@ -21,34 +22,34 @@ __all__ = [
 #: Domains of the topics that a listing is about.
 Mode = Literal["persistent", "non-persistent", "all"]
 
-#: Changes of a topic, and of a namespace; "labels" and "properties" are sent only if something is different afterwards.
-#: Which topics exist changes with "created" and "deleted" alone, so the other kinds cannot change a list by names.
+#: Changes of a topic, and of a namespace. "labels" and "properties" are sent only if something differs afterwards. The
+#: set of existing topics changes only with "created" and "deleted", so the other kinds cannot change a list by names.
 EventKind = Literal["created", "deleted", "labels", "properties", "namespace-created", "namespace-deleted"]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicEntry:
-    """One topic of a catalog; a partition is an entry of its own, with its `-partition-N`."""
+    """One topic of a catalog. A partition is an entry of its own, with its `-partition-N`."""
 
     #: the full name, with scheme
     name: str
-    #: what `indexed` and `-p` read
+    #: used by `indexed` and `-p`
     properties: Mapping[str, str]
-    #: what selectors read
+    #: used by selectors
     labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicEvent:
-    """One change of one topic or namespace; revisions count up by one, without gaps, over the whole catalog."""
+    """One change of one topic or namespace. Revisions increase by one, without gaps, over the whole catalog."""
 
     revision: int
     kind: EventKind
-    #: the full name, with scheme and partition suffix; of a namespace's event `tenant/namespace`
+    #: the full name, with scheme and partition suffix, or `tenant/namespace` for an event of a namespace
     topic: str
     #: labels before ("labels", "deleted"), properties before ("properties"), else empty
     old: Mapping[str, str] = field(default_factory=dict)
-    #: the same afterwards; of "created" the labels
+    #: the same afterwards, and for "created" the labels
     new: Mapping[str, str] = field(default_factory=dict)
     #: of "created" the properties
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -56,13 +57,13 @@ class TopicEvent:
 
 @dataclass(frozen=True, slots=True)
 class Equals:
-    """The condition that a label has one value: `env=prod`."""
+    """The condition that a label has one value, as in `env=prod`."""
 
     key: str
     value: str
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether a topic with these labels meets the condition."""
+        """Check whether a topic with these labels meets the condition."""
         return labels.get(self.key) == self.value
 
     def __str__(self) -> str:
@@ -71,7 +72,7 @@ class Equals:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """The condition that a label has one of several values: `tier in (gold,silver)`."""
+    """The condition that a label has one of several values, as in `tier in (gold,silver)`."""
 
     key: str
     values: tuple[str, ...]
@@ -82,7 +83,7 @@ class In:
             raise ArgumentError(f"the values of {self.key!r} are the text {given!r}; give a tuple of texts")
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether a topic with these labels meets the condition."""
+        """Check whether a topic with these labels meets the condition."""
         return labels.get(self.key) in self.values
 
     def __str__(self) -> str:
@@ -91,12 +92,12 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The condition that a label is there, whatever its value: `team`."""
+    """The condition that a label is present with any value, as in `team`."""
 
     key: str
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether a topic with these labels meets the condition."""
+        """Check whether a topic with these labels meets the condition."""
         return self.key in labels
 
     def __str__(self) -> str:
@@ -106,46 +107,52 @@ class Exists:
 #: One condition of a selector.
 Term: TypeAlias = Equals | In | Exists
 
-#: Conditions that must all hold; an empty one is refused wherever topics are selected. For plug-ins a `Selector` is the
-#: part that chooses brokers, so `lookup.model` does not re-export this one.
+#: Conditions that must all hold. An empty selector is refused wherever topics are selected. Plug-ins know a `Selector`
+#: as the part that chooses brokers, so `lookup.model` does not re-export this one.
 Selector: TypeAlias = tuple[Term, ...]
 
 
 def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
-    """Return whether a topic with these labels meets every condition; a selector without conditions selects nothing."""
+    """Check whether a topic with these labels meets every condition. An empty selector selects nothing."""
     return bool(selector) and all(term.matches(labels) for term in selector)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The answer of a lister: names in any order, and whether there may be more."""
+    """The answer of a lister, with names in any order and whether there may be more."""
 
     topics: Sequence[str]
-    #: True if some source did not answer; a partial list is never taken for the complete one
+    #: True if some source did not answer. A partial list is never used as the complete one
     partial: bool = False
 
 
 class CatalogView(Protocol):
-    """A catalog as listers, watchers and commands may read it; every answer is of one revision.
+    """A catalog as listers, watchers and commands may read it. Every answer is of one revision.
 
     Unknown namespaces raise `NotFoundError`. A returned sequence does not change when the catalog does.
     """
 
     @property
     def revision(self) -> int:
-        """How many events there have been; that of the last one."""
+        """The number of events so far, which is the revision of the last one."""
 
     def namespaces(self) -> Sequence[str]:
-        """Return the names of all namespaces, sorted."""
+        """List the names of all namespaces, sorted."""
 
     def topics(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
-        """Return every topic of a namespace, sorted: system topics too, partitions one by one."""
+        """List every topic of a namespace, sorted, including system topics and single partitions."""
 
     def entry(self, topic: str) -> TopicEntry | None:
-        """Return one topic, None if there is no such topic."""
+        """Find one topic, None if it does not exist."""
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
-        """Return the topics that have all of these properties, sorted, from an index; all topics for none."""
+        """List the topics that have all of these properties, sorted, from an index.
+
+        Without properties, all topics are listed.
+        """
 
     def select(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """Return the topics a selector selects, persistent and non-persistent, sorted, from the index of labels."""
+        """List the topics that a selector selects, sorted, from the index of labels.
+
+        Both persistent and non-persistent topics are listed.
+        """

@@ -1,7 +1,8 @@
-"""Churn as arithmetic: moves that cancel each other out among brokers, and series that swing against their trend.
+"""Count churn, which is moves that cancel each other out among brokers and series that swing against their trend.
 
-Metrics (`lookup.score`) and scenarios (`lookup.simulation`) choose the moves and series to count. Points that TiKV's
-`pd-analysis` and CockroachDB's `asim` leave open are settled here and in `docs/scoring.md`.
+Metrics (`lookup.score`) and scenarios (`lookup.simulation`) choose the moves and series to count. TiKV's
+`pd-analysis` and CockroachDB's `asim` leave some points open, which are settled here and in
+`docs/scoring.md`.
 """
 
 from __future__ import annotations
@@ -15,29 +16,29 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.int64]
 
-#: CockroachDB's exponent: how fast variation counts in full as the lesser direction catches up with the greater.
+#: CockroachDB's exponent, which sets how fast variation counts in full as the lesser direction approaches the greater.
 _TREND_EXPONENT = 0.8
 
 
 def on_cycles(source: IndexArray, target: IndexArray) -> BoolArray:
     """Mark the moves that lie on cycles of the graph of moves between brokers, shape (n_moves,).
 
-    Without them every broker would hold as many bundles as with them. The graph does not distinguish moves between the
-    same two brokers; the latest of them are marked, as they closed the cycles.
+    Without them every broker would hold as many bundles as with them. The graph does not distinguish moves
+    between the same two brokers. The latest of them are marked, as they closed the cycles.
 
     Args:
         source: number of the broker each move leaves, >= 0, shape (n_moves,), in order of time.
         target: number of the broker it goes to, another one, shape (n_moves,).
 
-    Source: TiKV's `pd-analysis`, transfer counter. It follows paths depth first, which takes time that grows with the
-    number of paths; here the shortest cycle goes first, which takes time that grows with the moves.
+    Source: TiKV's `pd-analysis`, transfer counter. It follows paths depth first, which takes time that grows
+    with the number of paths. Here the shortest cycle goes first, which takes time that grows with the moves.
     """
     size = int(max(source.max(initial=0), target.max(initial=0))) + 1
     edges = source * size + target
     flow = np.bincount(edges, minlength=size * size)
     necessary = _without_cycles(flow.reshape(size, size)).ravel()
     order = np.argsort(edges, kind="stable")
-    # The rank of each move among those between the same two brokers; a stable sort keeps the order of time.
+    # The rank of each move among those between the same two brokers. A stable sort keeps the order of time.
     rank = np.arange(len(source)) - np.searchsorted(edges[order], edges[order])
     marks = np.zeros(len(source), dtype=np.bool_)
     marks[order] = rank >= necessary[edges[order]]
@@ -45,7 +46,7 @@ def on_cycles(source: IndexArray, target: IndexArray) -> BoolArray:
 
 
 def _without_cycles(flow: IndexArray) -> IndexArray:
-    """Take cycles out of a graph: broker by broker, the shortest through it first, until there is none.
+    """Remove cycles from a graph, broker by broker, the shortest through it first, until none is left.
 
     Args:
         flow: moves from each broker (row) to each (column), shape (n_brokers, n_brokers).
@@ -54,7 +55,7 @@ def _without_cycles(flow: IndexArray) -> IndexArray:
     for start in np.flatnonzero(rest.any(axis=1)).tolist():
         while (cycle := _shortest_cycle(rest, start)) is not None:
             steps = cycle, np.roll(cycle, -1)
-            # As often as the rarest step allows: one pass for a thousand moves to and fro.
+            # As often as the rarest step allows, which takes one pass for a thousand moves to and fro.
             rest[steps] -= rest[steps].min()
     return rest
 
@@ -72,7 +73,8 @@ def _shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
             return np.array(path[::-1])
         reached = (flow[level] > 0) & (came_from < 0)
         following = np.flatnonzero(reached.any(axis=0))
-        # A path goes on from the first broker of a level that reaches the next: equal paths stay in order of numbers.
+        # A path continues from the first broker of a level that reaches the next, so equal paths stay in order of
+        # numbers.
         parent = reached[:, following].argmax(axis=0)
         came_from[following] = level[parent]
         level = following[np.lexsort((following, parent))]
@@ -82,8 +84,9 @@ def _shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
 def discount_trend(steps: FloatArray) -> FloatArray:
     """Discount the variation of each series by its trend, step by step, shape (n_steps, n_series).
 
-    With u and d the sums of all steps up and down, m the lesser and a = (m / the greater) ^ 0.8, a series varies by
-    a (u + d) + (1 - a) m. That is a sum over steps: each counts a times, those in the lesser direction in full.
+    With u and d the sums of all steps up and down, m the lesser and a = (m / the greater) ^ 0.8, a series
+    varies by a (u + d) + (1 - a) m. That is a sum over steps, in which each step counts a times, and steps in
+    the lesser direction count in full.
 
     Args:
         steps: differences from one instant to the next, shape (n_steps, n_series).

@@ -1,6 +1,6 @@
 """Reasons, decisions, proposals of shedders and splitters, and the engine's rulings on them.
 
-A rejection is data, never an exception; `Reason` is the closed list of them.
+A rejection is data, never an exception. `Reason` is the closed list of rejections.
 """
 
 from __future__ import annotations
@@ -34,50 +34,50 @@ class Reason(StrEnum):
     ANTI_AFFINITY = "anti-affinity"
     #: another broker holds fewer bundles of the namespace
     EVEN_DISTRIBUTION = "even-distribution"
-    #: a filter of a third party said no
+    #: a filter of a third party rejected it
     FILTERED = "filtered"
     #: no broker is registered, or none was left to choose from
     NO_CANDIDATES = "no-candidates"
     #: the selector gave every candidate weight zero
     NO_ODDS = "no-odds"
-    #: a part failed and the policy says fail-closed
+    #: a part failed and the policy is fail-closed
     POLICY_ERROR = "policy-error"
     #: a read-only lookup of a bundle that no broker owns
     READ_ONLY = "read-only"
-    #: shedding: the named source does not own the bundle
+    #: shedding, if the named source does not own the bundle
     NOT_OWNER = "not-owner"
-    #: shedding: the bundle was already moved in this cycle
+    #: shedding, if the bundle was already moved in this cycle
     MOVED_THIS_CYCLE = "moved-this-cycle"
-    #: shedding: the bundle was unloaded within the grace period
+    #: shedding, if the bundle was unloaded within the grace period
     GRACE_PERIOD = "grace-period"
-    #: the broker in a pinned bundle's name is not registered; shedding: the destination is not
+    #: the broker in a pinned bundle's name is not registered, or for shedding the destination is not
     NOT_REGISTERED = "not-registered"
-    #: shedding: a filter of the policy refuses the destination
+    #: shedding, if a filter of the policy rejects the destination
     DESTINATION_FILTERED = "destination-filtered"
-    #: shedding: the policy would give the bundle to its owner again
+    #: shedding, if the policy would give the bundle to its owner again
     OWNER_CHOSEN = "owner-chosen"
-    #: shedding: the bundle belongs to a system namespace
+    #: shedding, if the bundle belongs to a system namespace
     SYSTEM_NAMESPACE = "system-namespace"
-    #: shedding: the policy sheds nothing of the bundle's namespace
+    #: shedding, if the policy does not shed bundles of this namespace
     EXCLUDED_NAMESPACE = "excluded-namespace"
-    #: splitting: the bundle was already split in this cycle
+    #: splitting, if the bundle was already split in this cycle
     SPLIT_THIS_CYCLE = "split-this-cycle"
-    #: splitting: a boundary does not lie strictly inside the bundle, or boundaries do not ascend
+    #: splitting, if a boundary does not lie strictly inside the bundle, or boundaries do not ascend
     BAD_BOUNDARY = "bad-boundary"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerVote:
-    """One broker in a decision: rejected with a reason, or scored and given a probability."""
+    """One broker in a decision, either rejected with a reason or scored and given a probability."""
 
     broker: str
     #: None for a broker that passed every filter
     reason: Reason | None = None
     #: the filter's own words, only in explanations
     detail: str | None = None
-    #: weighted sum of the scorers; None for a rejected broker
+    #: weighted sum of the scorers, None for a rejected broker
     score: float | None = None
-    #: each scorer's own answer, by its name in the policy; only in explanations
+    #: each scorer's own answer, by its name in the policy, only in explanations
     scores: Mapping[str, float] = field(default_factory=dict)
     #: normalised odds, in [0, 1]
     probability: float = 0.0
@@ -85,31 +85,32 @@ class BrokerVote:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision of one policy: the distribution it stated and what the dice made of it."""
+    """One decision of one policy, with its distribution over brokers and the random choice from it."""
 
     policy: str
     bundle: str
     #: None if the policy declined
     broker: str | None
-    #: why it declined; None if it did not
+    #: why it declined, None if it did not
     declined: Reason | None
-    #: probability of the chosen broker; None if the policy declined
+    #: probability of the chosen broker, None if the policy declined
     propensity: float | None
     #: normalised odds by broker id, only those above 0, sorted by id
     odds: Mapping[str, float]
     #: rejected brokers by reason
     rejected: Mapping[Reason, int]
-    #: best score minus the best score that is not tied with it; None with fewer than two distinct scores
+    #: best score minus the best score that is not tied with it, None with fewer than two distinct scores
     margin: float | None
     #: how many candidates' scores lie within 1e-9 of the best
     ties: int
-    #: names the instant the decision depends on: requests with one decision key and fingerprint have the same odds
+    #: name of the instant that the decision depends on. Requests with one decision key and fingerprint have the same
+    #: odds
     fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The answer of `LoadManager.assign`: the owner, and the decision that made it the owner if one was taken."""
+    """The answer of `LoadManager.assign`, which is the owner, and the decision that chose it if there was one."""
 
     broker: str
     lookup_data: BrokerLookupData
@@ -127,21 +128,21 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class Unload:
-    """A shedder's proposal to take a bundle from its owner; without destination the next lookup assigns it."""
+    """A shedder's proposal to take a bundle from its owner. Without destination the next lookup assigns it."""
 
     bundle: str
     source: str
     destination: str | None = None
     #: why, in Pulsar's words, if the shedder distinguishes its unloads
     reason: CycleReason | None = None
-    #: whether it goes in exchange for a bundle that comes; the grace period does not spare such (Pulsar:
+    #: whether it leaves in exchange for an arriving bundle. The grace period does not spare such bundles (Pulsar:
     #: TransferShedder looks at recently unloaded bundles of the fuller broker only)
     in_exchange: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A shedder's question: would this unload be accepted? It is judged but not booked."""
+    """A shedder's question whether an unload would be accepted. It is judged but not booked."""
 
     unload: Unload
 
@@ -171,17 +172,17 @@ class CycleReason(StrEnum):
 
     OVERLOADED = "overloaded"
     UNDERLOADED = "underloaded"
-    #: shedding: the bundle is nearer to its clients elsewhere; ours, Pulsar has none
+    #: shedding, if the bundle is nearer to its clients elsewhere. Pulsar does not have this reason
     LOCALITY = "locality"
     HIT_COUNT = "hit-count"
     NO_BUNDLES = "no-bundles"
-    #: shedding: what overloaded brokers would give up is less than is worth while; Pulsar only logs it
+    #: shedding, if overloaded brokers would give up too little. Pulsar only logs it
     TOO_LITTLE = "too-little"
     COOL_DOWN = "cool-down"
     OUT_DATED_DATA = "out-dated-data"
     NO_LOAD_DATA = "no-load-data"
     NO_BROKERS = "no-brokers"
-    #: splitting: more topics, sessions, messages per second, bytes per second than a bundle may have
+    #: splitting, for more topics, sessions, messages per second or bytes per second than a bundle may have
     TOPICS = "topics"
     SESSIONS = "sessions"
     MSG_RATE = "msg-rate"
@@ -190,7 +191,7 @@ class CycleReason(StrEnum):
     UNKNOWN = "unknown"
 
 
-#: Words for the reasons with which a shedder's cycle ends; those of third parties stand as they are.
+#: Words for the reasons with which a shedder's cycle ends. Reasons of third parties are printed unchanged.
 CYCLE_WORDS: Mapping[str, str] = {
     "overloaded": "unloaded from overloaded brokers",
     "underloaded": "unloaded to relieve or fill a broker far from the average",
@@ -209,7 +210,7 @@ CYCLE_WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A splitter's proposal to divide a bundle; its children stay with its owner or have none."""
+    """A splitter's proposal to divide a bundle. Its children stay with its owner or do not have one."""
 
     bundle: str
     source: str
@@ -220,10 +221,10 @@ class Split:
 
     @property
     def children(self) -> tuple[str, ...]:
-        """The names of the bundles that take its place, lower hashes first.
+        """The names of the bundles that replace it, lower hashes first.
 
         Raises:
-            InvalidNameError: if `bundle` is no name of a bundle.
+            InvalidNameError: if `bundle` is not the name of a bundle.
         """
         parent = NamespaceBundle.parse(self.bundle)
         ends = (parent.range.lower, *self.boundaries, parent.range.upper)
@@ -232,7 +233,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What kept a shedder from acting: a figure below the limit from which on it would have.
+    """The figure that kept a shedder from acting, with the limit that it did not reach.
 
     Example:
         >>> str(Shortfall(8.0, "MiB/s to unload", 10.0))
@@ -240,12 +241,12 @@ class Shortfall:
     """
 
     figure: float
-    #: what the figure is, beginning with its unit
+    #: name of the figure, beginning with its unit
     what: str
     limit: float
 
     def __str__(self) -> str:
-        # As many digits as tell the two apart: "10, minimum 10" would be a riddle.
+        # As many digits as needed to distinguish the two, since "10, minimum 10" would be a riddle.
         pairs = ((_write_number(self.figure, digits), _write_number(self.limit, digits)) for digits in range(3, 16))
         figure, limit = next((pair for pair in pairs if pair[0] != pair[1]), (_write_number(self.figure, 3),) * 2)
         return f"{figure} {self.what}, minimum {limit}"
@@ -262,20 +263,20 @@ def _write_number(number: float, digits: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CycleOutcome:
-    """The result that a shedder returns at the end of its cycle: label, reason and the usage figures it worked with."""
+    """The result that a shedder returns at the end of its cycle, with label, reason and the usage figures it used."""
 
     label: CycleLabel
     reason: CycleReason
-    #: mean usage over the brokers with load data, ratio; None if there was none
+    #: mean usage over the brokers with load data, ratio, None if there were none
     average: float | None = None
     #: population standard deviation of usage before and, as modelled, after the accepted unloads
     deviation: float | None = None
     modelled_deviation: float | None = None
-    #: bundles a splitter could not deal with (Pulsar: its counter Failure/Unknown)
+    #: bundles that a splitter could not handle (Pulsar: its counter Failure/Unknown)
     failures: int = 0
-    #: brokers above what the part tolerates, whether they could give up anything or not; None if it does not say
+    #: brokers above the part's tolerance, even if they could not give up anything, None if the part does not report it
     over: int | None = None
-    #: how far the farthest of them is above it, 0.0 if none is: a ratio of usage, or what the part compares instead
+    #: distance of the farthest of them above it, 0.0 if there is none, as a ratio of usage or of the part's own figure
     excess: float | None = None
-    #: of a cycle that changed nothing: by how much it fell short; None if the part does not say
+    #: for a cycle without changes, the missing amount, None if the part does not report it
     short: Shortfall | None = field(default=None, compare=False)

@@ -1,10 +1,10 @@
-"""Read users' files: TOML, JSON and YAML texts of bounded depth, checked fields of JSON records, rows of log readers.
+"""Read users' files, such as TOML, JSON and YAML texts of bounded depth, JSON records and rows of log readers.
 
-No other module parses such a text. Values that come back can be walked, copied, pickled and written again by recursive
-functions, so `MAX_DEPTH` is far below the depth of Python's stack. The caller names the file.
+No other module parses such a text. Recursive functions can walk, copy, pickle and write the values, so
+`MAX_DEPTH` is far below the depth of Python's stack. The caller names the file.
 
-A reader of fields takes a value and its key, nested ones with dots between (`cpu.usage`), and returns the value or
-raises an `InputError` that names both and says what would be right.
+A reader of fields takes a value and its key, with dots between nested keys (`cpu.usage`). It returns the
+value or raises an `InputError` that names both and states the expected value.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ __all__ = [
     "texts", "toml_table", "whole_number", "yaml_documents",
 ]  # fmt: skip
 
-#: Tables and lists that may stand inside one another.
+#: Greatest depth of nested tables and lists.
 MAX_DEPTH = 64
 #: A `long` of Java, and a column of 64-bit integers, end here.
 _LARGEST_WHOLE = 2**63 - 1
-#: Python reads no integer with more digits than this; of dates that do not exist TOML has a sentence of its own.
+#: Python does not read integers with more digits than this. For dates that do not exist, TOML has a sentence of its
+#: own.
 _LONG_NUMBER = f"it has a whole number of more than {sys.get_int_max_str_digits():,} digits"
 #: A token of any kind is shorter, B.
 _MOST_SECRET = 64 * 1024
-#: Open files of a process: another process has others, or none, under the same name.
+#: Open files of a process. Under the same name, another process has other files or none.
 _STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/.+)|/proc/(?:self|thread-self|\d+)/fd/.+")
 _KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
@@ -49,14 +50,14 @@ TableName = Literal["lookups", "brokers", "loads", "bundles", "ownership"]
 
 
 class NestingError(ValueError):
-    """A text is nested deeper than `MAX_DEPTH`; says so in a clause."""
+    """Error for a text that is nested deeper than `MAX_DEPTH`, with a clause about it."""
 
     def __init__(self) -> None:
         super().__init__(f"is nested too deep: at most {MAX_DEPTH} tables or lists may stand inside one another")
 
 
 class _LongNumberError(tomllib.TOMLDecodeError):
-    """A number has more digits than Python reads; says so in a clause."""
+    """Error for a number with more digits than Python reads, with a clause about it."""
 
     def __init__(self) -> None:
         # Python 3.14 wants a position of its own error.
@@ -65,10 +66,11 @@ class _LongNumberError(tomllib.TOMLDecodeError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One canonical row, as a log reader yields it.
+    """One canonical row from a log reader.
 
-    `values` has the table's column names; timestamps are integers in µs since the Unix epoch (UTC), `properties` a
-    mapping, `lookup_data`, `load` and `stats` Pulsar's JSON as text. Absent columns take the table's defaults.
+    `values` has the table's column names. Timestamps are integers in µs since the Unix epoch (UTC),
+    `properties` is a mapping, and `lookup_data`, `load` and `stats` are Pulsar's JSON as text. Absent columns
+    get the table's defaults.
     """
 
     table: TableName
@@ -94,10 +96,10 @@ class Refuted:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A record that is one of the reader's own but cannot be used; other lines are not reported."""
+    """A record of the reader's own kind that cannot be used. Other lines are not reported."""
 
     line: int
-    #: what is wrong and what would be right, one clause
+    #: the mistake and the right form, in one clause
     reason: str
     #: the beginning of the record, at most 200 characters
     text: str
@@ -128,14 +130,14 @@ def json_value(text: str) -> Any:
         if isinstance(error, json.JSONDecodeError):
             raise
         raise ValueError(_LONG_NUMBER) from None
-    # Logs have millions of records: one with few brackets need not be walked.
+    # Logs have millions of records, and a record with few brackets need not be walked.
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _require_shallow((value,))
     return value
 
 
 class _YamlTexts(yaml.SafeLoader):
-    """Keep scalars as they are written, but for nothing: YAML 1.1 takes `on` for true, and 010 for 8; ignore tags."""
+    """Keep scalars other than null as written, since YAML 1.1 reads `on` as true and 010 as 8, and ignore tags."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  as the library has it
         first: [pair for pair in pairs if pair[0].endswith((":merge", ":null"))]
@@ -148,10 +150,13 @@ class _YamlTexts(yaml.SafeLoader):
 
 
 def yaml_documents(text: str) -> list[Any]:
-    """Read the documents of a YAML text: tables, lists and texts, and None. An anchor's value may be in many places.
+    """Read the documents of a YAML text as tables, lists, texts and None.
+
+    The value of an anchor may occur in many places.
 
     Raises:
-        ValueError: if it is none, with the first mistake; `NestingError` if it is nested too deep.
+        ValueError: for a text that is not YAML, with the first mistake. `NestingError` if it is nested too
+            deep.
     """
     try:
         return list(yaml.load_all(text, Loader=_YamlTexts))
@@ -165,8 +170,8 @@ def yaml_documents(text: str) -> list[Any]:
 
 
 def _require_shallow(values: Iterable[Any]) -> None:
-    # Level by level: a recursive walk would fail at the depth it is there to refuse.
-    # Only these come out of both parsers, and an abstract class in their place would take most of the time.
+    # Level by level, since a recursive walk would fail at the very depth that it must reject. Both parsers return only
+    # these types, and a check for an abstract class would take most of the time.
     level = [value for value in values if isinstance(value, (dict, list))]
     for _ in range(MAX_DEPTH):
         if not level:
@@ -190,16 +195,18 @@ def parsed_object(source: str, what: str) -> dict[str, Any]:
     return record
 
 
-#: Reader of a field by its type, as the class has it: annotations are not evaluated.
+#: Reader of a field by its type as written in the class, since annotations are not evaluated.
 Readers: TypeAlias = Mapping[str, Callable[[object, str], Any]]
 _Record = TypeVar("_Record")
 
 
 def record_in(kind: type[_Record], values: Mapping[str, Any], readers: Readers, prefix: str = "") -> _Record:
-    """Read a dataclass from an object of Pulsar's JSON; null and absent mean the default, unknown keys are ignored.
+    """Read a dataclass from an object of Pulsar's JSON.
+
+    Null and absent mean the default. Unknown keys are ignored.
 
     Args:
-        prefix: what stands before keys in sentences.
+        prefix: text before the keys in messages.
     """
     named = json_fields(kind)  # type: ignore[arg-type]  # a class is hashable
     present = ((name, key, of) for name, key, of in named if values.get(key) is not None)
@@ -208,7 +215,10 @@ def record_in(kind: type[_Record], values: Mapping[str, Any], readers: Readers, 
 
 @cache
 def json_fields(kind: type[Any]) -> tuple[tuple[str, str, str], ...]:
-    """Return name, key in Pulsar's JSON and type of each field of a dataclass: `msg_rate_in` is `msgRateIn` there."""
+    """List name, key in Pulsar's JSON and type of each field of a dataclass.
+
+    The field `msg_rate_in` has the key `msgRateIn` there.
+    """
     return tuple((entry.name, _camel(entry.name), str(entry.type)) for entry in fields(kind))
 
 
@@ -218,41 +228,44 @@ def _camel(name: str) -> str:
 
 
 def text(value: object, key: str) -> str:
-    """Return a text."""
+    """Check that a value is a text, and return it."""
     return value if isinstance(value, str) else _refuse(value, key, "a text")
 
 
 def flag(value: object, key: str) -> bool:
-    """Return a truth value."""
+    """Check that a value is a bool, and return it."""
     return value if isinstance(value, bool) else _refuse(value, key, "true or false")
 
 
 def number(value: object, key: str) -> float:
-    """Return a finite number; Python reads NaN, Infinity and 1e999 from JSON as well."""
+    """Check that a value is a finite number, and return it.
+
+    Python also reads NaN, Infinity and 1e999 from JSON.
+    """
     if not _is_finite(value):
         _refuse(value, key, "a number" if not isinstance(value, float) else "a finite number")
     return value  # type: ignore[return-value]  # just checked
 
 
 def whole_number(value: object, key: str) -> int:
-    """Return an integer of 64 bits, also if it is written with a fraction of zero."""
+    """Read an integer of 64 bits, also if it is written with a fraction of zero."""
     if not _is_finite(value) or value != int(value) or abs(value) > _LARGEST_WHOLE:  # type: ignore[call-overload,arg-type]  # finite
         _refuse(value, key, "a whole number of at most 64 bits")
     return int(value)  # type: ignore[call-overload,no-any-return]  # just checked
 
 
 def mapping(value: object, key: str) -> dict[str, Any]:
-    """Return a JSON object."""
+    """Check that a value is a JSON object, and return it."""
     return value if isinstance(value, dict) else _refuse(value, key, "an object")
 
 
 def texts(value: object, key: str) -> dict[str, str]:
-    """Return an object whose values are texts."""
+    """Check that a value is an object whose values are texts, and return it."""
     return {name: text(entry, f"{key}.{name}") for name, entry in mapping(value, key).items()}
 
 
 def _is_finite(value: object) -> bool:
-    # Comparing is exact between int and float, and false for NaN; math.isfinite fails at integers beyond all floats.
+    # Comparing is exact between int and float, and false for NaN. math.isfinite fails for integers beyond all floats.
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
@@ -261,19 +274,19 @@ def _refuse(value: object, key: str, right: str) -> NoReturn:
 
 
 def special_kind(path: str) -> str | None:
-    """Return the kind of a path that can be read once at most, or without end: a device, a pipe, ...; else None."""
-    # By name first: `/dev/stdin` is a link to whatever the shell has put there, even a plain file.
+    """Find the kind of a path that can be read only once or without end, such as a device or a pipe, else None."""
+    # By name first, since `/dev/stdin` is a link to any file that the shell has put there, even a plain one.
     if _STREAM.fullmatch(os.path.abspath(path)):
         return "a stream of this process"
     return _kind(Path(path))
 
 
 def secret_in(path: str) -> str:
-    """Return the text of a file with a token, without blanks around it.
+    """Read a file with a token, without blanks around the text.
 
     Raises:
         OSError: if it cannot be read.
-        ValueError: if it is no plain file of a reasonable size, or no text; a clause that does not name the path.
+        ValueError: if it is not a plain text file of a reasonable size. The clause does not contain the path.
     """
     kind = special_kind(path)
     if kind is not None:
@@ -289,12 +302,12 @@ def secret_in(path: str) -> str:
 
 
 def is_device(path: Path) -> bool:
-    """Return whether a path names a device, which may have no end."""
+    """Check whether a path names a device, which may be endless."""
     return _kind(path) == "a device"
 
 
 def _kind(path: Path) -> str | None:
     try:
         return _KINDS.get(stat.S_IFMT(path.stat().st_mode))
-    except (OSError, ValueError):  # ValueError: of a path with a NUL in it
+    except (OSError, ValueError):  # ValueError for a path with a NUL in it
         return None

@@ -1,4 +1,4 @@
-"""Weigh evidence: how many units of equal weight units of unequal weight are worth."""
+"""Weigh evidence as the number of units of equal weight that units of unequal weight are worth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["effective"]
 
 
 def effective(weights: NDArray[np.float64]) -> float:
-    """Return how many units of equal weight say as much as these, 0.0 if none has any weight.
+    """Compute the number of units of equal weight with the same evidence, 0.0 if all weights are zero.
 
     Source: Kish, Survey Sampling (Wiley, 1965).
 

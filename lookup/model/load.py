@@ -1,7 +1,7 @@
-"""Describes the load of a cluster at one grid instant, as policies see it: brokers, their bundles, traffic and demand.
+"""Describe the load of a cluster at one grid instant for policies, with brokers, bundles, traffic and demand.
 
-Also here is the arithmetic policies do on it: Pulsar's weighted usage, its ranking of bundles, and mean and deviation
-with Pulsar's rounding. Load reports as Pulsar exchanges them are in `load_data.py`.
+The module also has the arithmetic of policies on load, which is Pulsar's weighted usage, its ranking of
+bundles, and mean and deviation with Pulsar's rounding. Load reports in Pulsar's form are in `load_data.py`.
 
 Source: `docs/pulsar/load-managers.md`.
 """
@@ -32,14 +32,14 @@ Ints = NDArray[np.int64]
 
 #: The columns of `Load.resources`, in their order.
 RESOURCES = tuple(entry.name for entry in fields(Resources))
-#: One row per topic: its hash, messages per second and bytes per second, each in + out.
+#: One row per topic with its hash, messages per second and bytes per second, each in + out.
 TOPIC_TRAFFIC = np.dtype([("hash", np.int64), ("rate", np.float64), ("throughput", np.float64)])
 #: No namespace has a policy.
 _NO_POLICIES = NamespacePolicies()
 
 
 def topic_traffic(rows: Iterable[tuple[int, float, float]]) -> NDArray[np.void]:
-    """Return rows (hash, rate, throughput) as an array of `TOPIC_TRAFFIC`, shape (n_topics,), read-only."""
+    """Convert rows (hash, rate, throughput) to a read-only array of `TOPIC_TRAFFIC`, shape (n_topics,)."""
     table = np.array(list(rows), dtype=TOPIC_TRAFFIC)
     table.setflags(write=False)
     return table
@@ -50,19 +50,19 @@ _NO_TOPICS = topic_traffic(())
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """Traffic of bundles and topics at one instant, for splitters; of bundles that are not named nothing is known."""
+    """Traffic of bundles and topics at one instant, for splitters. Traffic of absent bundles is unknown."""
 
     #: by bundle name, in the order in which a broker goes over its bundles
     stats: Mapping[str, NamespaceBundleStats] = field(default_factory=dict)
-    #: by bundle name: arrays of `TOPIC_TRAFFIC`, shape (n_topics,), in any order
+    #: arrays of `TOPIC_TRAFFIC` by bundle name, shape (n_topics,), in any order
     topics: Mapping[str, NDArray[np.void]] = field(default_factory=dict)
-    #: bundles by namespace; a namespace that is not there could not be counted
+    #: bundles by namespace. An absent namespace could not be counted
     bundle_counts: Mapping[str, int] = field(default_factory=dict)
-    #: names of the bundles that are being split at this instant (Pulsar: state Splitting)
+    #: names of the bundles with a split in progress at this instant (Pulsar: state Splitting)
     splitting: frozenset[str] = frozenset()
 
     def topics_of(self, bundle: str) -> NDArray[np.void]:
-        """Return the topics of a bundle as an array of `TOPIC_TRAFFIC`, empty if none is known."""
+        """Find the topics of a bundle as an array of `TOPIC_TRAFFIC`, empty if none is known."""
         return self.topics.get(bundle, _NO_TOPICS)
 
 
@@ -71,11 +71,11 @@ NO_TRAFFIC = Traffic()
 
 
 class BundleLoad(NamedTuple):
-    """A bundle and its load in weight per second; Pulsar's throughput, in and out together, in bytes per second."""
+    """A bundle and its load in weight per second, or Pulsar's throughput in bytes per second, in and out together."""
 
     bundle: str
     load: float
-    #: messages per second, in and out together; 0.0 if unknown
+    #: messages per second, in and out together, 0.0 if unknown
     rate: float = 0.0
 
 
@@ -83,8 +83,8 @@ class BundleLoad(NamedTuple):
 class Load:
     """Load of one cluster at one grid instant.
 
-    Arrays of shape (n_brokers,) unless said otherwise, by broker number; in a view they are read-only. What is None is
-    unknown: a replay without load reports knows the first five fields only.
+    Arrays have shape (n_brokers,) unless stated otherwise, by broker number, and are read-only in a view. None
+    is unknown. A replay without load reports knows only the first five fields.
     """
 
     #: throughput / capacity, 1.0 is full, NaN without a report (Pulsar: weightedMaxEMA)
@@ -93,52 +93,52 @@ class Load:
     throughput: Floats
     #: topics a broker serves, 0 without a report
     topics: Ints
-    #: by broker number: the bundles it owned at the start of the tick of which anything is known, idle ones and those
-    #: of system namespaces too, as `ascending` orders them
+    #: by broker number, the known bundles that it owned at the start of the tick, in the order of `ascending`,
+    #: including idle bundles and bundles of system namespaces
     top_bundles: Sequence[Sequence[BundleLoad]]
-    #: by client property, then value: weight per second of the last grid cell
+    #: weight per second of the last grid cell, by client property, then value
     demand: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     source: Literal["simulated", "reported"] = "simulated"
-    #: what bundles and topics carry; empty in a replay
+    #: traffic of bundles and topics, empty in a replay
     traffic: Traffic = NO_TRAFFIC
-    #: `usage` as measured for the report, not smoothed (Pulsar: maxResourceUsage); None: `usage` itself
+    #: `usage` as measured for the report, not smoothed (Pulsar: maxResourceUsage), None if it is `usage` itself
     max_usage: Floats | None = None
-    #: `throughput` smoothed over time (Pulsar: msgThroughputEMA); None: `throughput` itself
+    #: `throughput` smoothed over time (Pulsar: msgThroughputEMA), None if it is `throughput` itself
     smoothed_throughput: Floats | None = None
-    #: when each broker last measured its load, µs since the Unix epoch (Pulsar: updatedAt); None: all of them now
+    #: time of each broker's last load measurement, µs since the Unix epoch (Pulsar: updatedAt), None for now
     updated_us: Ints | None = None
-    #: numbers of the brokers with a report in the order in which the load store lists them; None: ascending
+    #: numbers of the brokers with a report in the order of the load store, None if ascending
     store_order: Sequence[int] | None = None
-    #: percentages of Pulsar's resources, columns as in `RESOURCES`, shape (n_brokers, 5), NaN without a report; None if
-    #: usage is all there is
+    #: percentages of Pulsar's resources, columns as in `RESOURCES`, shape (n_brokers, 5), NaN without a report, None if
+    #: only usage is known
     resources: Floats | None = None
     #: usage of the fullest resource by the weights of the policy, as measured, NaN without a report (Pulsar:
-    #: getMaxResourceUsageWithWeight); None: `measured`
+    #: getMaxResourceUsageWithWeight), None if it is `measured`
     weighted_usage: Floats | None = None
     #: messages per second, in and out together, NaN without a report
     rates: Floats | None = None
-    #: for placement: messages per second in the long run, in + out, NaN without a report; None: `throughput` stands in
+    #: for placement, messages per second in the long run, in + out, NaN without a report, None to use `throughput`
     long_term_rates: Floats | None = None
-    #: the same by bundle, owned or not; of a bundle that is not named nothing is known
+    #: the same by bundle, owned or not. The rate of an absent bundle is unknown
     long_term_bundle_rates: Mapping[str, float] = field(default_factory=dict)
-    #: for splitters: the same of bytes per second
+    #: for splitters, the same in bytes per second
     long_term_bundle_throughputs: Mapping[str, float] = field(default_factory=dict)
-    #: unit of the loads of `top_bundles`: weight of lookups, or bytes if anything gives them
+    #: unit of the loads of `top_bundles`, which is the weight of lookups, or bytes if a source provides them
     bundle_unit: Literal["weight/s", "bytes/s"] = "weight/s"
-    #: by client property, then bundle, then value: weight per second of the lookups of the time that loads of bundles
-    #: are of (in a scenario, their load), owned or not; a bundle whose clients say nothing is not named. Empty unless a
-    #: part declares `view.load.origins`, and in the decision server, which sees too few lookups
+    #: weight per second of lookups by client property, then bundle, then value, owned or not, for the period of the
+    #: bundles' loads (in a scenario, their load). A bundle is absent if its clients do not send the property. Empty
+    #: unless a part declares `view.load.origins`, and in the decision server, which sees too few lookups
     origins: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
     @classmethod
     def unknown(cls, n_brokers: int, topics: Ints | None = None) -> Load:
-        """Return the load before the first complete cell of the grid: no broker has reported."""
+        """Create the load before the first complete cell of the grid, when no broker has reported."""
         nan = np.full(n_brokers, np.nan)
         return cls(nan, nan, np.zeros(n_brokers, np.int64) if topics is None else topics, [()] * n_brokers)
 
     def read_only(self) -> Load:
-        """Return the same load with read-only arrays, which follow the originals."""
-        # Once per instant of the grid: `dataclasses.replace` and `copy.copy` take several times as long.
+        """Make the same load with read-only arrays, which follow the originals."""
+        # Called once per instant of the grid, where `dataclasses.replace` and `copy.copy` take several times as long.
         shown = object.__new__(type(self))
         columns = vars(shown)
         columns.update(vars(self))
@@ -149,7 +149,7 @@ class Load:
         return shown
 
     def renumber(self, numbers: Sequence[int]) -> Load:
-        """Return the same load by the numbers of another roster; of brokers that are new there is no report.
+        """Convert the load to the numbers of another roster. New brokers do not have a report.
 
         Args:
             numbers: the number here of each broker there, -1 for a new one.
@@ -158,7 +158,7 @@ class Load:
         for entry in fields(self):
             value = getattr(self, entry.name)
             if isinstance(value, np.ndarray):
-                # One row more, which -1 finds: what holds of a broker without report.
+                # One extra row for index -1, with the values of a broker without report.
                 unknown = np.full((1, *value.shape[1:]), np.nan if value.dtype.kind == "f" else 0, value.dtype)
                 columns[entry.name] = np.concatenate([value, unknown])[list(numbers)]
         if self.store_order is not None:
@@ -178,7 +178,7 @@ class Load:
         return self.measured if self.weighted_usage is None else self.weighted_usage
 
     def loaded_bundles(self, broker: int) -> list[BundleLoad]:
-        """Return the bundles of a broker that carry anything, without those of system namespaces."""
+        """List the bundles of a broker that carry load, without those of system namespaces."""
         # Not a number is no load either.
         return [entry for entry in self.top_bundles[broker] if entry.load > 0 and not is_system_bundle(entry.bundle)]
 
@@ -191,10 +191,10 @@ class Load:
     def reported_bundles(
         self, broker: int, k: int, *, policies: NamespacePolicies = _NO_POLICIES, with_policies: bool = False
     ) -> list[BundleLoad]:
-        """Return the bundles that a broker of Pulsar's extensible manager names in its report, least loaded first.
+        """List the bundles that a broker of Pulsar's extensible manager reports, least loaded first.
 
-        Loads in bytes are ranked by `top_bundles`. Its steps of 100 kB/s say nothing about the weight of lookups, so
-        such loads stay in the order of `ascending`; the same bundles are left out.
+        Loads in bytes are ranked by `top_bundles`. Its steps of 100 kB/s do not apply to the weight of lookups, so
+        such loads stay in the order of `ascending`. The same bundles are left out.
 
         Args:
             broker: its number.
@@ -215,15 +215,15 @@ class Load:
 
 
 def _half_in_half_out(entry: BundleLoad) -> NamespaceBundleStats:
-    # Only sums are known: with one consumer per producer, what comes in goes out once.
+    # Only sums are known. With one consumer per producer, incoming traffic goes out once.
     half, rate = entry.load / 2.0, entry.rate / 2.0
     return NamespaceBundleStats(msg_rate_in=rate, msg_rate_out=rate, msg_throughput_in=half, msg_throughput_out=half)
 
 
 def weighted_usage(resources: Floats, weights: Sequence[float]) -> Floats:
-    """Return each broker's largest weighted percentage as a ratio, shape (n_brokers,), NaN without a report.
+    """Compute each broker's largest weighted percentage as a ratio, shape (n_brokers,), NaN without a report.
 
-    Percentages are Pulsar's: calculated in 32-bit floats, then widened.
+    Percentages are Pulsar's, calculated in 32-bit floats and then widened.
 
     Args:
         resources: percentages in the order of `RESOURCES`, shape (n_brokers, 5).
@@ -235,7 +235,7 @@ def weighted_usage(resources: Floats, weights: Sequence[float]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class LoadStats:
-    """Mean and population standard deviation of some loads; moving load keeps the mean as it was.
+    """Mean and population standard deviation of some loads. Moves of load do not change the mean.
 
     The last bits depend on the order in which loads are added, which the caller chooses.
     """
@@ -249,20 +249,20 @@ class LoadStats:
 
     @classmethod
     def of(cls, loads: Iterable[float]) -> LoadStats:
-        """Sum loads and their squares in the order given; all is 0 if there are none."""
+        """Sum loads and their squares in the order given. All figures are 0 without loads."""
         count, total, squares = 0, 0.0, 0.0
         for load in loads:
             count, total, squares = count + 1, total + load, squares + load * load
         if not count:
             return cls()
         average = total / count
-        # Round-off can make this negative; Java's NaN there is never above a target, and neither is 0.
+        # Rounding can make this negative. In Java it is NaN, which is never above a target, and neither is 0.
         return cls(count, squares, average, math.sqrt(max(0.0, squares / count - average * average)))
 
     def after_move(self, source: float, destination: float, amount: float) -> LoadStats:
-        """Return the figures after an amount went from one load to another; the source does not fall below 0."""
+        """Compute the figures after an amount moved from one load to another. The source stays at 0 or above."""
         left, raised = max(0.0, source - amount), destination + amount
-        # As in Pulsar: the two old squares leave the sum before the two new ones enter it.
+        # As in Pulsar, the two old squares are subtracted from the sum before the two new squares are added.
         squares = self.squares - (source * source + destination * destination) + (left * left + raised * raised)
         deviation = math.sqrt(abs(squares / self.count - self.average * self.average))
         return replace(self, squares=squares, deviation=deviation)
@@ -272,7 +272,7 @@ class LoadStats:
 
 
 def ascending(bundles: Iterable[BundleLoad]) -> tuple[BundleLoad, ...]:
-    """Return bundles, the least loaded first; among equals names decide."""
+    """Sort bundles by load, least loaded first, and bundles of equal load by name."""
     return tuple(sorted(bundles, key=attrgetter("load", "bundle")))
 
 
@@ -283,17 +283,17 @@ def top_bundles(
     policies: NamespacePolicies = _NO_POLICIES,
     with_policies: bool = False,
 ) -> list[str]:
-    """Return the names of the `k` most loaded bundles, the least loaded of them first.
+    """List the names of the `k` most loaded bundles, the least loaded of them first.
 
-    Left out are bundles without any throughput, those of system namespaces and those whose namespace has an isolation
-    policy or an anti-affinity group. Among bundles alike in load Pulsar leaves the order open; here it is that of their
-    names.
+    Bundles without throughput, bundles of system namespaces, and bundles whose namespace has an isolation
+    policy or an anti-affinity group are left out. Pulsar leaves the order of bundles with equal load open. Here
+    they are ordered by name.
 
     Args:
         stats: by bundle name.
         k: Pulsar's loadBalancerMaxNumberOfBundlesInBundleLoadReport, by default 10 there.
-        with_policies: keep bundles of namespaces with policies; Pulsar's
-            loadBalancerSheddingBundlesWithPoliciesEnabled.
+        with_policies: whether bundles of namespaces with policies are kept (Pulsar:
+            loadBalancerSheddingBundlesWithPoliciesEnabled).
 
     Source: `TopKBundles.update`.
     """
@@ -309,8 +309,8 @@ def top_bundles(
 
 
 def may_be_shed(namespace: str, policies: NamespacePolicies) -> bool:
-    """Return whether Pulsar sheds a namespace's bundles by default: it has neither isolation policy nor group.
+    """Check whether Pulsar sheds a namespace's bundles by default, without isolation policy and group.
 
-    A group whose name is blank is none.
+    A group with a blank name does not count.
     """
     return not policies.isolation.get(namespace) and not policies.anti_affinity_group.get(namespace, "").strip()

@@ -1,7 +1,7 @@
-"""Read Pulsar's load reports: `BrokerLoadData` of a broker and the statistics of its bundles.
+"""Read Pulsar's load reports, which are `BrokerLoadData` of a broker and the statistics of its bundles.
 
-Records with Pulsar's JSON names, the percentages of a broker's resources, and the order in which Pulsar ranks bundles.
-What policies see of load is in `load.py`.
+The module has records with Pulsar's JSON names, the percentages of a broker's resources, and the order in
+which Pulsar ranks bundles. The load that policies see is in `load.py`.
 
 Source: `docs/pulsar/load-managers.md` (`BrokerLoadData`, `SystemResourceUsage`, `NamespaceBundleStats.compareTo`).
 """
@@ -30,9 +30,9 @@ class ResourceUsage:
 
     @property
     def percent_usage(self) -> float:
-        """Usage in percent of the limit as Pulsar computes it: in 32-bit floats, 0 without a limit, not clamped.
+        """The usage in percent of the limit as Pulsar computes it in 32-bit floats, 0 without a limit.
 
-        The result is a 32-bit float widened to 64 bits, so 30 of 100 is 30.000001907348633.
+        The result is not clamped. It is a 32-bit float widened to 64 bits, so 30 of 100 is 30.000001907348633.
         """
         if self.limit <= 0:
             return 0.0
@@ -58,7 +58,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoadData(Resources):
-    """A broker's load report; a broker that never reported looks full (usage 1.0)."""
+    """A broker's load report. A broker that never reported looks full (usage 1.0)."""
 
     #: bytes per second
     msg_throughput_in: float = 0.0
@@ -89,7 +89,7 @@ class BrokerLoadData(Resources):
 
 @dataclass(frozen=True, slots=True)
 class NamespaceBundleStats:
-    """Traffic of one bundle: messages and bytes per second, and what is connected to it."""
+    """Traffic of one bundle in messages and bytes per second, and the number of its connections."""
 
     msg_rate_in: float = 0.0
     msg_throughput_in: float = 0.0
@@ -102,10 +102,11 @@ class NamespaceBundleStats:
 
     @property
     def rank(self) -> tuple[int, int, int, int, int]:
-        """Rank by which Pulsar orders bundles: the first figure that differs decides, and close ones do not differ.
+        """The rank by which Pulsar orders bundles. The first figure that differs noticeably decides.
 
-        Steps of 100 kB/s inbound, then outbound, of 100 messages/s, of 500 things connected, of 100 kB cached. Inbound
-        comes first, so a bundle with huge outbound traffic ranks below one with a little more inbound.
+        The figures have steps of 100 kB/s inbound, then outbound, of 100 messages/s, of 500 connected clients, and
+        of 100 kB cached. Inbound comes first, so a bundle with huge outbound traffic ranks below one with slightly
+        more inbound traffic.
         """
         connected = self.topics + self.consumer_count + self.producer_count
         return (
@@ -118,19 +119,19 @@ class NamespaceBundleStats:
 
 
 def broker_load_from_json(source: str) -> BrokerLoadData:
-    """Read `BrokerLoadData` from Pulsar's JSON; absent keys take their defaults.
+    """Read `BrokerLoadData` from Pulsar's JSON. Absent keys get their defaults.
 
     Raises:
-        InputError: if the text is no JSON object or a figure is no finite number.
+        InputError: if the text is not a JSON object or a figure is not a finite number.
     """
     return record_in(BrokerLoadData, parsed_object(source, "broker load data"), _READERS)
 
 
 def bundle_stats_from_json(source: str) -> NamespaceBundleStats:
-    """Read `NamespaceBundleStats` from Pulsar's JSON; absent keys take their defaults.
+    """Read `NamespaceBundleStats` from Pulsar's JSON. Absent keys get their defaults.
 
     Raises:
-        InputError: if the text is no JSON object or a figure is no finite number.
+        InputError: if the text is not a JSON object or a figure is not a finite number.
     """
     return record_in(NamespaceBundleStats, parsed_object(source, "bundle stats"), _READERS)
 

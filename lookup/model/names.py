@@ -1,8 +1,8 @@
-"""Names of topics, namespaces and clusters, and the namespaces Pulsar keeps for itself.
+"""Names of topics, namespaces and clusters, and the namespaces that Pulsar reserves.
 
-Only parsing and recognition live here; bundles are in `bundles.py`.
+This module only parses and recognises names. Bundles are in `bundles.py`.
 
-Source: `docs/pulsar/load-managers.md`; NamespaceService of 4.2.4 for heartbeat and SLA namespaces.
+Source: `docs/pulsar/load-managers.md`, and NamespaceService of 4.2.4 for heartbeat and SLA namespaces.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ __all__ = [
     "split_servers", "url_problem",
 ]  # fmt: skip
 
-#: Topics of the extensible load manager itself; served by the channel owner, never assigned, not demand.
+#: Topics of the extensible load manager itself. The channel owner serves them, and they are never assigned and not
+#: demand.
 INTERNAL_TOPICS = (
     "non-persistent://pulsar/system/loadbalancer-broker-load-data",
     "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data",
     "persistent://pulsar/system/loadbalancer-service-unit-state",
 )
 
-#: Bytes of a cluster's name as a folder of Hive has it, `cluster=NAME`; a folder's name has 255 at most.
+#: Bytes of a cluster's name in a Hive folder, `cluster=NAME`. A folder's name has 255 at most.
 _MOST_CLUSTER_BYTES = 255 - len("cluster=")
 _SCHEME = re.compile(r"[a-z+]+://")
 _DOMAINS = ("persistent", "non-persistent")
 _PART = re.compile(r"[-=:.\w]+\Z", re.ASCII)
-# A watcher's lookup carries a regular expression in the topic's place (`docs/pulsar/protocol.md`): these never occur in
-# names that people give to topics, while ".", "$" and "-" do.
-# A backslash is in one only where it escapes or quotes: Pulsar takes it in a name, as in `orders\\meta`.
+# The lookup of a watcher has a regular expression in place of the topic (`docs/pulsar/protocol.md`). These characters
+# never occur in topic names that people choose, while ".", "$" and "-" do. A backslash counts only where it escapes or
+# quotes, since Pulsar accepts it in a name, as in `orders\\meta`.
 _PATTERN_CHARACTERS = re.compile(r"[*+?\[\]{}()|^]|\\(?:[^A-Za-z0-9]|[QE]|\Z)")
 _HEARTBEAT = re.compile(r"pulsar/(?:[^/]+/)?([^/]+:\d+)\Z")
 _SLA_MONITOR = re.compile(r"sla-monitor/(?:[^/]+/)?([^/]+:\d+)\Z")
@@ -45,7 +46,7 @@ _SLA_MONITOR = re.compile(r"sla-monitor/(?:[^/]+/)?([^/]+:\d+)\Z")
 class NamespaceName:
     """A namespace, `tenant/local`.
 
-    Heartbeat namespaces of version 1 carry a cluster in the middle; it stays part of `local`.
+    Heartbeat namespaces of version 1 have a cluster in the middle, which stays part of `local`.
     """
 
     tenant: str
@@ -56,7 +57,7 @@ class NamespaceName:
         """Read `tenant/namespace`.
 
         Raises:
-            InvalidNameError: if there is no slash, or a part has characters Pulsar forbids.
+            InvalidNameError: if there is no slash, or a part has characters that Pulsar forbids.
         """
         tenant, slash, local = text.partition("/")
         if not slash or not all(_PART.match(part) for part in (tenant, *local.split("/"))):
@@ -69,7 +70,7 @@ class NamespaceName:
 
 @dataclass(frozen=True, slots=True)
 class TopicName:
-    """A complete topic name: domain, namespace, local name with its partition suffix if it has one."""
+    """A complete topic name with domain, namespace, and local name, which includes a partition suffix."""
 
     domain: str
     namespace: NamespaceName
@@ -80,7 +81,7 @@ class TopicName:
         """Read `persistent://tenant/namespace/topic`, or the same with `non-persistent`.
 
         Raises:
-            InvalidNameError: naming what is missing; a name without domain is not completed here, see `expand`.
+            InvalidNameError: with the missing part. A name without domain is not completed here, see `expand`.
         """
         domain, scheme, rest = text.partition("://")
         if not scheme or domain not in _DOMAINS:
@@ -92,7 +93,7 @@ class TopicName:
 
     @classmethod
     def expand(cls, text: str) -> TopicName:
-        """Read a name that may be short, as Pulsar's clients do: `t` is `persistent://public/default/t`."""
+        """Complete a short name as Pulsar's clients do. `t` is `persistent://public/default/t`."""
         if "://" in text:
             return cls.parse(text)
         prefix = "persistent://" if text.count("/") else "persistent://public/default/"
@@ -103,48 +104,57 @@ class TopicName:
 
 
 def looks_like_pattern(topic: str) -> bool:
-    """Return whether a looked-up topic is a regular expression, as topic list watchers send them, and no name."""
+    """Check whether a looked-up topic is a regular expression, as sent by topic list watchers, and not a name."""
     return _PATTERN_CHARACTERS.search(topic) is not None
 
 
 def is_internal_topic(topic: str) -> bool:
-    """Return whether a topic is the load manager's own: its name is, or starts with, one of `INTERNAL_TOPICS`."""
+    """Check whether a topic is the load manager's own.
+
+    Its name is, or starts with, one of `INTERNAL_TOPICS`.
+    """
     return topic.startswith(INTERNAL_TOPICS)
 
 
 @lru_cache(maxsize=1 << 16)
 def pinned_broker(namespace: str) -> str | None:
-    """Return the broker a heartbeat or SLA-monitor namespace names, None for every other namespace."""
+    """Find the broker in the name of a heartbeat or SLA-monitor namespace, None for every other namespace."""
     match = _HEARTBEAT.match(namespace) or _SLA_MONITOR.match(namespace)
     return match[1] if match else None
 
 
 @lru_cache(maxsize=1 << 16)
 def is_pinned_bundle(bundle: str) -> bool:
-    """Return whether a bundle is of a heartbeat or SLA-monitor namespace; the modular manager sheds all others."""
+    """Check whether a bundle is of a heartbeat or SLA-monitor namespace. The modular manager sheds all others."""
     return pinned_broker(bundle.rpartition("/")[0]) is not None
 
 
 def is_system_namespace(namespace: str) -> bool:
-    """Return whether Pulsar keeps a namespace for itself; the extensible manager never sheds its bundles."""
+    """Check whether Pulsar reserves a namespace. The extensible manager never sheds its bundles."""
     return namespace == "pulsar/system" or pinned_broker(namespace) is not None
 
 
 @lru_cache(maxsize=1 << 16)
 def is_system_bundle(bundle: str) -> bool:
-    """Return whether a bundle, by its complete name, belongs to a system namespace."""
+    """Check whether a bundle, by its complete name, belongs to a system namespace."""
     return is_system_namespace(bundle.rpartition("/")[0])
 
 
 def split_servers(url: str) -> tuple[str, list[str]]:
-    """Split a URL of several servers into its scheme, `http://` or "", and the servers; each may repeat the scheme."""
+    """Split a URL of several servers into its scheme, `http://` or "", and the servers.
+
+    Each server may repeat the scheme.
+    """
     match = _SCHEME.match(url)
     scheme = match[0] if match else ""
     return scheme, [server.strip().removeprefix(scheme).strip().rstrip("/") for server in url.split(",")]
 
 
 def url_problem(url: str, *schemes: str) -> str | None:
-    """Return why a text cannot be the URL of servers, None if it can; never the text itself, it may hold a password."""
+    """Explain why a text cannot be the URL of servers, None if it can.
+
+    The explanation never contains the text itself, since it may hold a password.
+    """
     scheme, servers = split_servers(url)
     if any("://" in server for server in servers):
         return f"names servers of several schemes; all should have {scheme or 'the same'}"
@@ -156,7 +166,7 @@ def url_problem(url: str, *schemes: str) -> str | None:
 
 
 def endpoint_problem(name: str, text: str) -> str | None:
-    """Return why a text cannot be a cluster's `admin`, `service_url` or `zookeeper`, None if it can."""
+    """Explain why a text cannot be a cluster's `admin`, `service_url` or `zookeeper`, None if it can."""
     if name == "admin":
         return url_problem(text, "http", "https")
     if name == "service_url":
@@ -172,7 +182,7 @@ def endpoint_problem(name: str, text: str) -> str | None:
 
 
 def _has_host(text: str) -> bool:
-    """Return whether the text after the scheme of a URL begins with a host; only asking it shows whether it exists."""
+    """Check whether the text after the scheme of a URL begins with a host, which need not exist."""
     try:
         url = urlsplit(f"//{text}")
         # A port that is no number, or beyond the last, raises when it is read.
@@ -184,7 +194,7 @@ def _has_host(text: str) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def cluster_problem(name: str) -> str | None:
-    """Return why a text cannot name a cluster and the folder of its rows; None if it can."""
+    """Explain why a text cannot name a cluster and the folder of its rows, None if it can."""
     if not name:
         return "the cluster is empty"
     hidden = unseen(name)
@@ -192,7 +202,7 @@ def cluster_problem(name: str) -> str | None:
         return f"cluster {shown(name)} {hidden}"
     if name in (".", ".."):
         return f"cluster {shown(name)} can name no folder"
-    # As the folder has it: a character outside ASCII takes up to twelve bytes when it is quoted.
+    # Measured in the folder's name, where a quoted character outside ASCII takes up to twelve bytes.
     length = len(quote(name, safe=""))
     if length > _MOST_CLUSTER_BYTES:
         return f"cluster {shown(name)} takes {length} bytes in the name of a folder; {_MOST_CLUSTER_BYTES} would do"

@@ -1,6 +1,7 @@
-"""Repeat what users wrote in sentences: escaped, of bounded length, and beside the name that was probably meant.
+"""Quote users' texts in sentences, escaped and with bounded length, and suggest the names they intended.
 
-No byte of a file may control a terminal, so every text of a user's is escaped here before it is put into a sentence.
+No byte of a file may control a terminal, so every text from a user is escaped here before it is put into a
+sentence.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ __all__ = [
     "unseen",
 ]  # fmt: skip
 
-#: Categories of what breaks a list of names: control characters, halves of surrogate pairs (no UTF-8), separators of
-#: lines and paragraphs.
+#: Categories of characters that break a list of names, which are control characters, halves of surrogate pairs (not
+#: UTF-8), and separators of lines and paragraphs.
 BREAKING = ("Cc", "Cs", "Zl", "Zp")
-#: The same, and invisible characters: a blank without width, a mark that turns the letters behind it round.
+#: The same with invisible characters, for example a blank without width, or a mark that reverses the letters after it.
 HIDDEN = (*BREAKING, "Cf")
 
-#: What a text in JSON may have to escape: nothing of ASCII but DEL, and the ends of its own lines.
+#: Characters that a text in JSON may have to escape, which are all but printable ASCII and line ends.
 _PERHAPS_HIDDEN = re.compile(r"[^ -~\n]")
 
 #: A key of TOML without quotation marks.
@@ -48,29 +49,29 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 _LONGEST = 80
 #: Names of a list that a sentence repeats.
 _MOST_NAMES = 12
-#: Names among which the one that was meant is looked for.
+#: Greatest number of names that are searched for a suggestion.
 _MOST_COMPARED = 2_000
-#: Repeats other values than texts: a few entries, two levels deep.
+#: Quotes values other than texts, with a few entries and two levels of depth.
 _SHORT = Repr()
 _SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 2, _LONGEST, _LONGEST, _LONGEST
 
 
 def shown(value: object) -> str:
-    r"""Return a value as a sentence repeats it: a text in quotation marks, and what is long without its end.
+    r"""Format a value for a sentence. Texts are put in quotation marks, and long values are cut.
 
     Example:
         >>> print(shown("w\x1b[31mhen"), shown(7))
         'w\x1b[31mhen' 7
     """
     if isinstance(value, str):
-        # Cut before it is escaped: a later cut might end inside an escape, or keep nothing but escapes.
+        # Cut before escaping, since a later cut might end inside an escape, or keep only escapes.
         return repr(value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}...")
     text = _SHORT.repr(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Return names with commas between them, those that are not plain words quoted, and how many are left out."""
+    """Join names with commas, quote names other than plain words, and count the omitted ones."""
     given = list(names)
     quoted = []
     for name in islice(given, _MOST_NAMES):
@@ -82,9 +83,10 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def closest(wrong: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the known name that is most like a wrong one, None if none is at least `cutoff` like it (a ratio).
+    """Find the known name most similar to a wrong one, None if no similarity reaches `cutoff` (a ratio).
 
-    Of thousands of names none is suggested: each wrong name is compared with all of them, a second for 80,000.
+    Of thousands of names none is suggested, since each wrong name is compared with all of them, which takes a
+    second for 80,000.
     """
     names = list(known)
     return (
@@ -93,10 +95,10 @@ def closest(wrong: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | N
 
 
 def suggestion(wrong: str, known: Iterable[str], *, nothing: str = "there are none") -> str:
-    """Return the clause of an error that says which name was probably meant, else which there are.
+    """Build the clause of an error with the name that was probably intended, or else with all known names.
 
     Args:
-        nothing: the clause if no name is known at all.
+        nothing: the clause if there are no known names.
     """
     names = sorted(known)
     meant = closest(wrong, names)
@@ -106,7 +108,7 @@ def suggestion(wrong: str, known: Iterable[str], *, nothing: str = "there are no
 
 
 def printable(text: str) -> str:
-    r"""Return a text whose control characters are written as escapes; line ends and tabs stay.
+    r"""Escape the control characters of a text, other than line ends and tabs.
 
     Example:
         >>> print(printable("a\x1b[31mb"))
@@ -116,19 +118,19 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text whose control characters, ends of lines among them, are written as escapes."""
+    """Escape the control characters of a text, including line ends."""
     return _escape(text, "")
 
 
 def printed_line(text: str) -> str:
-    """Return a text as a line that is printed: nothing in it ends it, rules a terminal or orders a CI about."""
+    """Escape a text for one printed line, so that it cannot end the line, control a terminal or give CI commands."""
     line = one_line(text)
     # To GitHub's runners a line that begins so is a command.
     return f" {line}" if line.lstrip().startswith("::") else line
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    r"""Write a value as JSON in which whatever nobody sees is an escape, for programs the same value.
+    r"""Write a value as JSON with escapes for invisible characters. Programs read the same value.
 
     Example:
         >>> print(json_text({"a": "é\u202e"}))
@@ -144,7 +146,7 @@ def toml_key(key: str) -> str:
 
 
 def toml_text(value: object) -> str:
-    """Write a value as TOML, tables inline and without None; whatever nobody sees in a text is an escape."""
+    """Write a value as TOML, with inline tables, without None, and with escapes for invisible characters."""
     match value:
         case _ if hasattr(value, "isoformat"):
             return str(value.isoformat()).replace("+00:00", "Z")
@@ -166,10 +168,10 @@ def toml_text(value: object) -> str:
 
 
 def quantity(count: int, singular: str, plural: str | None = None) -> str:
-    """Write how many there are of something: `1 file`, `2,000 files`.
+    """Write a count with its noun, as in `1 file` or `2,000 files`.
 
     Args:
-        plural: if it is not the singular with an `s`.
+        plural: the plural if it is not the singular with an `s`.
     """
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
@@ -181,15 +183,15 @@ def _escape(text: str, kept: str) -> str:
 
 
 def forbidden_character(text: str, separators: str = "", categories: tuple[str, ...] = HIDDEN) -> str | None:
-    """Return the first character of a text that is of one of these categories, or one of these separators."""
-    # Most texts are plain: one test of the whole spares a test of each character.
+    """Find the first character of a text that is in one of these categories, or is one of these separators."""
+    # Most texts are plain, and one test of the whole text avoids a test of each character.
     if text.isprintable() and not any(separator in text for separator in separators):
         return None
     return next((c for c in text if c in separators or unicodedata.category(c) in categories), None)
 
 
 def unseen(text: str) -> str | None:
-    """Return the end of a sentence that says what is invisible in a text; None if nothing is."""
+    """Describe the invisible character in a text as the end of a sentence, None if there is none."""
     wrong = forbidden_character(text)
     if wrong is not None:
         return f"has the character {wrong!r}, which nobody sees"

@@ -12,7 +12,7 @@ _Value = TypeVar("_Value")
 
 
 class Recent(OrderedDict[_Key, _Value]):
-    """A dictionary of at most so many entries if they are written by `put`; the one written longest ago goes first."""
+    """A dictionary with a limited number of entries written by `put`, which drops the oldest entry first."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

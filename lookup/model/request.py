@@ -1,4 +1,4 @@
-"""Requests of clients, and the answers they get.
+"""Requests of clients and their answers.
 
 Source: `docs/pulsar/load-managers.md`, PIP-368.
 """
@@ -13,7 +13,7 @@ __all__ = ["LookupOptions", "LookupRequest", "request_of"]
 
 @dataclass(frozen=True, slots=True)
 class LookupOptions:
-    """The options of one lookup; `properties` are the client's lookup properties, without prefix."""
+    """The options of one lookup. `properties` are the client's lookup properties, without prefix."""
 
     authoritative: bool = False
     read_only: bool = False
@@ -41,18 +41,19 @@ class LookupRequest:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def property_of(self, key: str) -> str | None:
-        """Return the client's value of a property, None if it sent none."""
+        """Find the client's value of a property, None if it did not send one."""
         return self.properties.get(key)
 
 
 def request_of(topic: str | None, bundle: str, options: LookupOptions, client: str | None = None) -> LookupRequest:
-    """Build the request a policy sees from what a lookup carries.
+    """Build the request that a policy sees from the content of a lookup.
 
     Args:
         topic: complete name, or None for a request of the engine itself.
         bundle: complete name, `tenant/namespace/0x00000000_0x40000000`.
     """
-    # The bundle has its namespace in its name, even if a topic is unknown; topics of version 1 are longer.
+    # The namespace is taken from the bundle's name, which has it even if the topic is unknown. Topics of version 1 are
+    # longer.
     namespace = bundle.rpartition("/")[0]
     return LookupRequest(
         tenant=namespace.partition("/")[0],

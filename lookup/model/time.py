@@ -1,6 +1,6 @@
-"""Parse, check and print instants: integers of µs since the Unix epoch (UTC), never floats, so arithmetic is exact.
+"""Parse, check and print instants, which are integers of µs since the Unix epoch (UTC), so arithmetic is exact.
 
-`datetime` appears only on the way in and out. Nothing here reads a clock.
+`datetime` appears only at input and output. This module does not read a clock.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = [
     "time_text", "to_us", "zone_of",
 ]  # fmt: skip
 
-#: Turns a timestamp's text into µs; raises ValueError with a clause that says what is wrong.
+#: Converts a timestamp's text to µs, or raises ValueError with a clause about the mistake.
 TimeParser = Callable[[str], int]
 
 US_PER_S = 1_000_000
-#: A quarter of an hour: the offset of a zone is a multiple of it, and so are midnights everywhere.
+#: A quarter of an hour. The offset of a zone is a multiple of it, and so are midnights everywhere.
 QUARTER_US = 900 * US_PER_S
-#: The first and the last instant that a calendar can name: the beginning of the year 1 and the end of the year 9999.
+#: The first and the last instant of the calendar, which are the beginning of the year 1 and the end of the year 9999.
 FIRST_US, LAST_US = -62_135_596_800 * US_PER_S, 253_402_300_800 * US_PER_S - 1
 
 #: The years 1980 and 2100: seconds and ms that are taken for µs lie before the first until long after 2200.
@@ -36,10 +36,10 @@ _US = timedelta(microseconds=1)
 _HOUR_US = 3_600 * US_PER_S
 #: ns per unit of the formats that count from the epoch.
 _UNIX = {"unix": 1_000_000_000, "unix_ms": 1_000_000, "unix_us": 1_000, "unix_ns": 1}
-#: A count since the epoch; 19 digits are more than any int64 of µs holds.
+#: A count since the epoch. 19 digits are more than any int64 of µs holds.
 _NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?\Z", re.ASCII)
 _BLANK = re.compile(r" (?=(?:Z|[+-]\d\d:?\d\d)\Z)", re.ASCII)
-# `strptime("%b")` follows the process's locale; servers write English whatever it is.
+# `strptime("%b")` follows the process's locale, but servers write English in any locale.
 _MONTHS = {
     name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1)
 }
@@ -47,12 +47,12 @@ _MONTHS = {
 
 def to_us(moment: datetime) -> int:
     """Count µs from the epoch to an aware moment."""
-    # A difference of datetimes is exact; `timestamp()` is a float and loses µs after the year 2242.
+    # A difference of datetimes is exact, but `timestamp()` is a float and loses µs after the year 2242.
     return (moment - _EPOCH) // _US
 
 
 def moment_at(us: int) -> datetime:
-    """Return an instant as an aware moment in UTC.
+    """Convert an instant to an aware moment in UTC.
 
     Raises:
         OverflowError: if it is before `FIRST_US` or after `LAST_US`.
@@ -65,12 +65,12 @@ def time_text(us: int) -> str: ...
 @overload
 def time_text(us: None) -> None: ...
 def time_text(us: int | None) -> str | None:
-    """Write an instant as `2026-01-01T12:00:00Z`; None stays None."""
+    """Write an instant as `2026-01-01T12:00:00Z`. None stays None."""
     return None if us is None else moment_at(us).isoformat().replace("+00:00", "Z")
 
 
 def is_in_calendar(moment: datetime) -> bool:
-    """Return whether a moment lies in the years 1 to 9999 in UTC as well as at its own offset."""
+    """Check whether a moment lies in the years 1 to 9999 both in UTC and at its own offset."""
     # A moment near either end of the calendar may leave it when it moves to UTC.
     try:
         moment.astimezone(UTC)
@@ -80,7 +80,7 @@ def is_in_calendar(moment: datetime) -> bool:
 
 
 def mistaken_unit(first_us: int, last_us: int) -> str | None:
-    """Return the sentence that all times of a table count a larger unit than the one they are taken for, else None."""
+    """Explain that all times of a table were written in a larger unit than the assumed one, else None."""
     for unit, factor in ("ms", 1_000), ("seconds", 1_000_000), ("seconds taken for ns", 1_000_000_000):
         if _EARLY_US < first_us * factor <= last_us * factor < _LATE_US:
             meant = f"{moment_at(first_us * factor):%B %Y}"
@@ -91,7 +91,7 @@ def mistaken_unit(first_us: int, last_us: int) -> str | None:
 
 
 def likelier_unit(us: int, form: str) -> str | None:
-    """Return the format whose unit makes a likely time of a count that another one has made an unlikely time of.
+    """Find the format whose unit makes an unlikely time likely.
 
     Args:
         us: the unlikely time, µs since the epoch.
@@ -102,7 +102,10 @@ def likelier_unit(us: int, form: str) -> str | None:
 
 
 def counted_unit(text: str) -> str | None:
-    """Return the format that makes a count a time from 1980 to 2100; None if none does, or a text is no number."""
+    """Find the format that makes a count a time from 1980 to 2100.
+
+    Return None if there is no such format, or the text is not a number.
+    """
     if not _NUMBER.match(text):
         return None
     return next((form for form, scale in _UNIX.items() if _EARLY_US < _counter(scale, form)(text) < _LATE_US), None)
@@ -130,8 +133,8 @@ class HalfDayClock:
 
 
 def zone_of(name: str) -> tzinfo:
-    """Return the time zone of a name such as `UTC` or `Europe/Berlin`."""
-    # The database of zones may be missing from the machine; UTC must work without it.
+    """Find the time zone of a name such as `UTC` or `Europe/Berlin`."""
+    # The database of zones may be missing on the machine, and UTC must work without it.
     if name.upper() in ("UTC", "Z"):
         return UTC
     try:
@@ -161,7 +164,10 @@ def _unclear(text: str, zone: tzinfo, error: _ClockError) -> ValueError:
 
 
 def parse_iso(text: str, zone: tzinfo = UTC) -> int:
-    """Read ISO-8601 with `.` or `,` before fractions, maybe a blank before the offset; without one it is in `zone`."""
+    """Read ISO-8601 with `.` or `,` before fractions, with or without a blank before the offset.
+
+    A text without offset is in `zone`.
+    """
     text = text.strip()
     try:
         try:
@@ -191,7 +197,9 @@ def parse_time_of_day(text: str, day: date, zone: tzinfo) -> int:
 
 
 def time_parser(form: str, zone: tzinfo) -> TimeParser:
-    """Return the parser of a format: `unix`, `unix_ms`, `unix_us`, `unix_ns`, `iso`, `access`, or a `strptime` pattern.
+    """Build the parser of a format.
+
+    The format is `unix`, `unix_ms`, `unix_us`, `unix_ns`, `iso`, `access`, or a `strptime` pattern.
 
     Raises:
         ValueError: if the format is none of these.
@@ -215,7 +223,7 @@ def _counter(scale: int, form: str) -> TimeParser:
         if match is None:
             raise ValueError(f"timestamp {shown(text)} is not a number ({form})")
         whole, fraction = match.groups(default="")
-        # Digits, not floats: a double cannot hold today's date in seconds to the last µs.
+        # Digits instead of floats, since a double cannot hold today's date in seconds to the last µs.
         return (int(whole) * US_PER_S + int(fraction.ljust(6, "0")[:6])) * scale // (1_000 * US_PER_S)
 
     return parse

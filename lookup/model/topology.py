@@ -1,4 +1,4 @@
-"""Distances between the locations of clients and brokers: milliseconds, and the price of a gigabyte on the way."""
+"""Distances between the locations of clients and brokers, in milliseconds and in the price of a gigabyte."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Edge:
 
 @dataclass(frozen=True)
 class Topology:
-    """Distances by the first level that differs, and links that replace them if they are given.
+    """Distances by the first level that differs, and links that replace them if given.
 
-    `distance_ms` and `price_per_gb` map `same` and the levels to figures; a level that is absent costs what the next
-    inner level costs (0 below `same`).
+    `distance_ms` and `price_per_gb` map `same` and the levels to figures. An absent level costs as much as the
+    next inner level (0 below `same`).
     """
 
     distance_ms: Mapping[str, float] = field(
@@ -43,11 +43,11 @@ class Topology:
     edges: Sequence[Edge] = ()
 
     def distance(self, a: Location, b: Location) -> float | None:
-        """Return milliseconds between two places, None if they share no known level to compare."""
+        """Find the milliseconds between two places, None if they do not share a known level to compare."""
         return self._between(a, b, "ms", self.distance_ms)
 
     def price(self, a: Location, b: Location) -> float | None:
-        """Return the price of a gigabyte between two places, None if they share no known level to compare."""
+        """Find the price of a gigabyte between two places, None if they do not share a known level to compare."""
         return self._between(a, b, "price_per_gb", self.price_per_gb)
 
     @cached_property
@@ -74,7 +74,7 @@ class Topology:
 
     @cached_property
     def _known(self) -> dict[tuple[Location, Location, str], float | None]:
-        """The figures that were asked for: places are few, and a path between them is slow to find."""
+        """Cache of computed figures, since there are few places and the search for a path is slow."""
         return {}
 
     def _between(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:

@@ -1,7 +1,7 @@
-"""Shows a policy one instant of a cluster: brokers, load, ownership, rules; columns are addressed by broker number.
+"""The view of a cluster at one instant for a policy, with brokers, load, ownership and rules.
 
-`VIEW_READS` lists the attributes that a part has to declare in its `reads`, since they change within a registry epoch
-or from run to run.
+Columns are addressed by broker number. `VIEW_READS` lists the attributes that a part has to declare in its
+`reads`, since they change within a registry epoch or from run to run.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lookup.model.topology import Topology
 
 __all__ = ["REQUEST_READS", "VIEW_READS", "ClusterView", "OwnershipView"]
 
-#: Fields of a request a part may declare; `properties` stands for all of them, `properties.rack` for one.
+#: Fields of a request that a part may declare. `properties` is all of them, and `properties.rack` a single one.
 REQUEST_READS = ("domain", "tenant", "namespace", "bundle", "topic", "client", "listener", "properties")
 
-#: The declaration a part needs to read an attribute of the view: for each attribute that changes within a registry
-#: epoch, and for the salt, which differs between replicates of a replay.
+#: The declaration that a part needs to read an attribute of the view. It covers each attribute that changes within a
+#: registry epoch, and the salt, which differs between replicates of a replay.
 VIEW_READS: Mapping[str, str] = {
     "load": "view.load",
     "ownership": "view.ownership",
@@ -36,23 +36,23 @@ VIEW_READS: Mapping[str, str] = {
 
 
 class OwnershipView(Protocol):
-    """Owners of bundles at this moment; they follow every assignment at once."""
+    """Owners of bundles at this moment, updated at once with every assignment."""
 
     def owner(self, bundle: str) -> int | None:
-        """Return the number of the bundle's owner, None if it has none."""
+        """Find the number of the bundle's owner, None if it does not have one."""
 
     def bundles(self) -> NDArray[np.int64]:
-        """Return how many bundles each broker owns, shape (n_brokers,)."""
+        """Count the bundles that each broker owns, shape (n_brokers,)."""
 
     def bundles_in(self, namespace: str) -> NDArray[np.int64]:
-        """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
+        """Count the bundles of one namespace that each broker owns, shape (n_brokers,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterView:
     """One instant of one cluster.
 
-    Load is that of the last grid instant; ownership is current. Arrays are read-only.
+    Load is that of the last grid instant, and ownership is current. Arrays are read-only.
     """
 
     cluster: str
@@ -68,12 +68,12 @@ class ClusterView:
     #: of brokers, bundles and demand
     load: Load
     ownership: OwnershipView
-    #: when a shedder last unloaded a bundle, µs; only bundles it did unload
+    #: time of a shedder's last unload of each bundle, µs, only for bundles that it did unload
     unloaded: Mapping[str, int]
-    #: what the part remembered, JSON-able
+    #: the memory of the part, JSON-able
     memory: Mapping[str, Any]
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
     topology: Topology = field(default_factory=Topology)
-    #: text that every part that hashes mixes into its hash: constant during a run, "" in production, different in each
-    #: replicate (seed) of a replay; at most 64 bytes in UTF-8, so that it can be the key of a BLAKE2 hash
+    #: text that every hashing part mixes into its hash. It is constant during a run, "" in production, different in
+    #: each replicate (seed) of a replay, and has at most 64 bytes in UTF-8, so that it can be the key of a BLAKE2 hash
     salt: str = ""

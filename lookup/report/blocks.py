@@ -1,4 +1,4 @@
-"""Content of a report as plain data: sentences, lists, tables and charts, in the order of reading."""
+"""Contents of a report as plain data, with sentences, lists, tables and charts in the order of reading."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The title of what follows, for a form without sections."""
+    """The title of the following blocks, for a form without sections."""
 
     text: str
     #: 1 for that of the whole
@@ -23,12 +23,12 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Sentences; a name between backticks is set as code."""
+    """A paragraph of sentences. Names between backticks are set as code."""
 
     text: str
-    #: "lead" for the sentence that matters most, "note" for one that qualifies
+    #: "lead" for the most important sentence, "note" for a qualifying one
     role: Literal["text", "lead", "note"] = "text"
-    #: whether it is broken into lines in a text; one with names out of logs is not
+    #: whether a text breaks it into lines. A paragraph with names from logs is not broken
     is_wrapped: bool = False
 
 
@@ -43,14 +43,14 @@ class Bullets:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """Words with what they mean."""
+    """Terms with their definitions."""
 
     items: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """One figure of a candidate beside the incumbent's, in few digits."""
+    """One figure of a candidate next to the incumbent's, in few digits."""
 
     #: in words, and as settings have it: "same-rack share", "match_ratio[rack]"
     words: str
@@ -70,10 +70,10 @@ class Card:
 
     title: str
     sentence: str
-    #: head, figures, and a text if there are none; a row without both is left out
+    #: head, figures, and a text if there are none. A row without both is left out
     rows: Sequence[tuple[str, Sequence[Facet], str]]
     certainty: str
-    #: what to do next, and the command for it; empty if there is none
+    #: the next step, and its command, empty if there is none
     step: str
     command: str
     #: class of the style sheet: "better", "worse" or "inconclusive"
@@ -100,14 +100,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of texts under heads; the first cell of a row names it."""
+    """Rows of texts under heads. The first cell of a row names it."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
     #: for a page
     id: str = ""
     caption: str = ""
-    #: numbers of the columns that hold text; the others are figures
+    #: numbers of the columns with text. The others are figures
     texts: Sequence[int] = (0,)
 
     @property
@@ -118,22 +118,22 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A Vega-Lite specification, its data in columns, the text that stands for it, and its numbers as a table."""
+    """A Vega-Lite specification, its data in columns, the text in its place, and its numbers as a table."""
 
     id: str
     title: str
     description: str
-    #: without data; "@name" stands for a colour of the page's theme
+    #: without data. "@name" is a colour of the page's theme
     spec: Mapping[str, Any]
     fields: Sequence[str]
     rows: Sequence[Sequence[Any]]
     table: Table | None = None
-    #: on which screens it is shown; a "narrow" one stands in for the chart before it
+    #: screens on which it is shown. A "narrow" one replaces the previous chart
     screen: Literal["every", "wide", "narrow"] = "every"
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the page's script draws it from."""
+        """The data from which the page's script draws it."""
         return {"id": self.id, "spec": self.spec, "fields": self.fields, "rows": self.rows}
 
 
@@ -146,34 +146,34 @@ class Matrix:
     description: str
     #: draws rows with the fields policy, y, x, x2, value and life
     spec: Mapping[str, Any]
-    #: by cluster: names of the rows, and of the columns or their times in ms
+    #: by cluster, the names of the rows, and of the columns or their times in ms
     rows: Mapping[str, Sequence[str]]
     columns: Mapping[str, Sequence[str] | Sequence[int]]
-    #: by cluster and policy, whole numbers; None for nothing there
+    #: by cluster and policy, whole numbers, None for no value
     values: Mapping[str, Mapping[str, Sequence[Sequence[int | None]]]]
-    #: what a row is, and what a value is
+    #: meaning of a row, and of a value
     row_name: str
     value_name: str
     #: a value of the matrix / this is the figure
     scale: int = 1
-    #: width of a column in ms, by cluster; empty if columns are no times
+    #: width of a column in ms, by cluster, empty if columns are not times
     widths: Mapping[str, int] = field(default_factory=dict)
-    #: by cluster: numbers of rows, and times in ms at which what they stand for was lost; if there are any clusters,
-    #: rows that begin late or end early are marked
+    #: by cluster, numbers of rows, and times in ms at which their objects were lost. If there are any clusters, rows
+    #: that begin late or end early are marked
     losses: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the page's script draws it from."""
+        """The data from which the page's script draws it."""
         names = "id spec rows columns values scale widths row_name value_name losses".split()
         return {name: getattr(self, name) for name in names} | {"has_lives": bool(self.losses)}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Tables of the same kind, of which a page shows the one that its reader chooses."""
+    """Tables of the same kind, of which a page shows the reader's choice."""
 
-    #: of what there is one table each: "cluster"
+    #: the dimension with one table for each value, "cluster"
     of: str
     tables: Sequence[tuple[str, Table]]
 
@@ -199,7 +199,7 @@ class Section:
 
 
 def charts_of(sections: Iterable[Section | Fold]) -> Iterator[Chart | Matrix]:
-    """Yield what is drawn, in the order of reading."""
+    """Yield charts and matrices in the order of reading."""
     for section in sections:
         for block in section.blocks:
             if isinstance(block, Fold):

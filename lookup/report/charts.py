@@ -1,13 +1,14 @@
 """Build the charts of the page as Vega-Lite specifications without data.
 
-They are written out rather than built with Altair, whose import and checks would take longer than all else of the page.
-The suite has Altair check each of them.
+They are written out rather than built with Altair, whose import and checks would take longer than the rest
+of the page. The suite has Altair check each of them.
 
-Colours are names behind an @, `@better`: the page's script puts the colour of the light or dark theme in their place.
-Blue and orange, which colour-blind readers tell apart, stand for better and worse, cold and hot.
+Colours are names after an @, such as `@better`. The page's script replaces them by the colour of the light
+or dark theme. Blue and orange, which colour-blind readers can distinguish, are better and worse, cold and
+hot.
 
-Vega-Lite does not move texts apart. So names of points are placed here, in pixels of a chart whose scales are known,
-and a name for which there is no room is left out: the tooltip and the table have it.
+Vega-Lite does not separate overlapping texts. So names of points are placed here, in pixels of a chart with
+known scales, and a name without room is left out. The tooltip and the table have it.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 #: Data of every chart, filled by the page's script.
 _ROWS = {"name": "rows"}
 _CATEGORIES = [f"@series{number}" for number in range(1, 9)]
-#: Width of a chart in pixels; beside it stand the names of brokers.
+#: Width of a chart in pixels, without the names of brokers next to it.
 _CHART_WIDTH = 720
-#: Colours of points by what they are.
+#: Colours of points by their role.
 _ROLES = {"incumbent": "@ink", "candidate": "@series3"}
 #: Areas of the smallest and the largest point of the chart of two aims, square pixels.
 TRADE_SIZES = (90, 900)
@@ -46,7 +47,7 @@ class Shape(NamedTuple):
     height: int
 
 
-#: The chart of two aims beside the first card, and between two cards on a phone.
+#: The chart of two aims next to the first card, and between two cards on a phone.
 WIDE, NARROW = Shape("wide", 470, 400), Shape("narrow", 290, 165)
 
 
@@ -57,17 +58,17 @@ def trade_spec(
     shape: Shape,
     best: float | None = None,
 ) -> dict[str, Any]:
-    """One aim against another, one point per policy with both intervals, its size the number of moves.
+    """Build the chart of one aim against another, with a point per policy, both intervals and the number of moves.
 
-    Dashed lines go through the incumbent.
+    Dashed lines go through the incumbent. The size of a point is the number of moves.
 
-    Names stand where rows put them, in `label`, `dx`, `dy` and `align`, which rest on scales that are given.
+    Names are placed by the rows' `label`, `dx`, `dy` and `align`, which depend on the given scales.
 
     Args:
-        titles: of the axis upwards and of that to the right.
-        domains: of both axes, that to the right first.
-        most: moves of the largest point; None: they are not known, and all points have the least size.
-        best: figure upwards that no point is beyond, a line of long dashes; None: not known.
+        titles: titles of the vertical and the horizontal axis.
+        domains: domains of both axes, the horizontal one first.
+        most: moves of the largest point. With None they are not known, and all points have the smallest size.
+        best: vertical bound of all points, drawn as a line of long dashes, None if unknown.
     """
     scales = [{"domain": list(domain), "nice": False, "zero": False} for domain in domains]
     axis = {"tickCount": 5, "titleLimit": shape.width}
@@ -116,14 +117,14 @@ def trade_chart(  # noqa: PLR0913  what is drawn, and how large
     shape: Shape,
     best: float | None = None,
 ) -> Chart:
-    """Return the chart.
+    """Build the chart.
 
     Args:
-        rows: policy, role, (x, least, most), (y, least, most) in one row, moves, and y, x and moves as texts; the first
-            ones have their names for certain.
-        domains: ends of the axis to the right, then of that upwards.
-        titles: of the axis upwards and of that to the right.
-        best: figure upwards that no point is beyond.
+        rows: policy, role, (x, least, most), (y, least, most) in one row, moves, and y, x and moves as texts.
+            The first ones always have their names.
+        domains: ends of the horizontal axis, then of the vertical one.
+        titles: titles of the vertical and the horizontal axis.
+        best: vertical bound of all points.
     """
     most = max((row[8] for row in rows if row[8] is not None), default=None)
     (left, right), (bottom, top) = domains
@@ -189,7 +190,8 @@ def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
         "y": _amount("low", title="bundles"),
         "y2": {"field": "high"},
     }
-    # A bar with a start and an end on both axes is not stacked by itself. Rows of 0 stay: a panel without rows is none.
+    # A bar with a start and an end on both axes is not stacked by itself. Rows of 0 stay, since a panel without rows is
+    # not drawn.
     stacked = {"groupby": ["policy", "x"], "stack": "value", "sort": [{"field": "y"}], "as": ["low", "high"]}
     return _by_policy(
         {
@@ -249,14 +251,14 @@ def _layer(mark: Mapping[str, Any], encoding: Mapping[str, Any], *transforms: Ma
 def _labels(
     field: str, x: Mapping[str, Any], y: Mapping[str, Any], place: Mapping[str, Any], rim: int = 4
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Texts beside points, with a rim in the colour of the paper so that lines do not cross them."""
+    """Build texts next to points, with a rim in the colour of the paper so that lines do not cross them."""
     encoding = {"text": _name(field), "x": x, "y": y}
     stroke = {"stroke": "@paper", "strokeJoin": "round", "strokeWidth": rim}
     return _layer(_mark("text", **place, **stroke), encoding), _layer(_mark("text", **place), encoding)
 
 
 def _panels(field: str, panel: Mapping[str, Any], *, columns: int, resolve: Mapping[str, Any]) -> dict[str, Any]:
-    """Repeat a panel for each value of a field, in the order that rows say; without it they are sorted by name."""
+    """Repeat a panel for each value of a field, in the order of rows instead of by name."""
     header, order = {"labelAnchor": "start", "labelFontWeight": "bold"}, {"field": "order", "op": "min"}
     facet = _name(field, header=header, sort=order, title=None)
     return {
@@ -281,7 +283,7 @@ class Box(NamedTuple):
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        """Return whether two rectangles have a pixel in common."""
+        """Check whether two rectangles share a pixel."""
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
@@ -303,7 +305,7 @@ class NamedPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a name stands beside its point; `text` is empty if there is no room for it."""
+    """The place of a name next to its point. `text` is empty if there is no room for it."""
 
     text: str
     #: pixels from the point to the text's middle line, and to the end that `align` names
@@ -312,21 +314,21 @@ class Spot:
     align: Literal["left", "right", "center"] = "left"
 
     def box(self, point: NamedPoint) -> Box:
-        """Return the rectangle that the text covers."""
+        """Compute the rectangle that the text covers."""
         width = len(self.text) * _CHARACTER
         left = point.x + self.dx - {"left": 0.0, "center": width / 2, "right": width}[self.align]
         return Box(left, point.y + self.dy - _LINE / 2, left + width, point.y + self.dy + _LINE / 2)
 
 
 def extent(ends: Sequence[float]) -> tuple[float, float]:
-    """Return the domain of a scale that has room for intervals with these ends, and some around them."""
+    """Compute the domain of a scale with room for intervals with these ends, and a margin around them."""
     least, most = min(ends), max(ends)
     margin = 0.06 * (most - least) or 0.05 * abs(least) or 1.0
     return least - margin, most + margin
 
 
 def place(points: Sequence[NamedPoint], width: float, height: float) -> list[Spot]:
-    """Return a spot for each point's name, the first points' first."""
+    """Choose a spot for each point's name, the first points' first."""
     taken = [
         Box(each.x - each.radius, each.y - each.radius, each.x + each.radius, each.y + each.radius) for each in points
     ]
@@ -343,9 +345,9 @@ def place(points: Sequence[NamedPoint], width: float, height: float) -> list[Spo
 
 
 def _spots(point: NamedPoint) -> list[Spot]:
-    """Return the spots that a name may have, the best first: beside the point and off its lines, then above and below.
+    """List the possible spots of a name, the best first, beside the point and off its lines, then above and below.
 
-    A name that is farther away would be taken for another point's.
+    A name farther away would be taken for another point's.
     """
     beside, half = point.radius + 2.0, _LINE / 2 + 2.0
     above = point.radius + half

@@ -1,8 +1,9 @@
-"""Compare two finished runs: which figures of the policies both have changed, and which settings differ.
+"""Compare two finished runs by the changed figures of the policies in both, and by the different settings.
 
-Runs are compared as if their luck had nothing in common. If both replayed one log with the same seeds it has, so that
-the interval of a change is wider than it need be: a folder keeps no figures by replicate and bundle. Some settings are
-part of what a figure is, so that figures with others cannot be compared.
+Runs are compared as if their random draws were independent. If both replayed one log with the same seeds
+they are not, and the interval of a change is wider than necessary, since a folder does not keep figures by
+replicate and bundle. Some settings define a figure, so that figures with different values cannot be
+compared.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SETTING_HEADS = ("setting", "first", "second")
 FIGURE_HEADS = ("policy", "figure", "first", "second", "change", "95 % ±")
 #: Rows of a table unless all are asked for, and changes or settings that a sentence names.
 MOST_ROWS, _MOST_NAMED = 10, 3
-#: Parts of a manifest that say what was asked; what it says of one machine and one day is left out.
+#: Parts of a manifest with the request. Its parts about one machine and one day are left out.
 _ASKED = ("settings", "inputs", "plugins")
 
 
@@ -50,21 +51,21 @@ class Change:
     #: NaN if a run has none
     first: float
     second: float
-    #: half of the interval of the difference; NaN if a run has no interval
+    #: half of the interval of the difference, NaN if a run has no interval
     half: float
-    #: why it does not mean the same in both runs, one clause; empty if it does
+    #: why it has different meanings in both runs, one clause, empty if it does not
     unlike: str = ""
     #: whether it may decide the exit code of the second run
     primary: bool = False
 
     @property
     def delta(self) -> float:
-        """Second - first; NaN if that means nothing."""
+        """Second - first, NaN if that is undefined."""
         return math.nan if self.unlike else self.second - self.first
 
     @property
     def is_same(self) -> bool:
-        """Whether both runs say the same, an absent figure included."""
+        """Whether both runs have the same figure, or both lack it."""
         return (self.first == self.second and not self.unlike) or (math.isnan(self.first) and math.isnan(self.second))
 
     @property
@@ -74,7 +75,7 @@ class Change:
 
     @property
     def mark(self) -> str:
-        """Return ▲ or ▼ for better or worse, ? if the interval holds no change, = for one replay, else a blank."""
+        """The mark ▲ or ▼ for better or worse, ? if the interval includes 0, = for one replay, else a blank."""
         if self.unlike or math.isnan(self.half) or self.better == "info":
             return ""
         if not (self.delta or self.half):
@@ -85,7 +86,10 @@ class Change:
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """By what changes are sorted: shown, perhaps chance, without interval, not comparable; primary first."""
+        """The sort key of changes. Significant ones come first, and primary ones before others.
+
+        The order is significant, perhaps chance, without interval, not comparable.
+        """
         kinds = (self.is_certain, not math.isnan(self.delta + self.half), not self.unlike, True)
         return kinds.index(True), not self.primary
 
@@ -105,7 +109,7 @@ class Change:
         return self.policy, name, *values, change, half
 
     def document(self) -> dict[str, Any]:
-        """Return the change as JSON has it; None for what there is not."""
+        """Convert the change to a JSON object, with None for missing values."""
         bounds = (self.first, self.second, self.delta, self.delta - self.half, self.delta + self.half)
         known = [None if math.isnan(bound) else bound for bound in bounds]
         return {
@@ -122,11 +126,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two runs."""
+    """The difference between two runs."""
 
     runs: tuple[Run, Run]
-    #: key path, value of the first and of the second as JSON; a dash for a key that a run does not have; first those
-    #: that define figures
+    #: key path, value of the first and of the second as JSON, with a dash for a key that a run does not have, and keys
+    #: that define figures first
     settings: tuple[tuple[str, str, str], ...]
     #: figures of the policies of both
     changes: tuple[Change, ...]
@@ -143,11 +147,11 @@ class Difference:
 
     @property
     def changed(self) -> tuple[Change, ...]:
-        """The figures that are not the same: those shown to have changed first, last what cannot be compared."""
+        """The changed figures, significant changes first, incomparable ones last."""
         return tuple(sorted((change for change in self.changes if not change.is_same), key=lambda change: change.rank))
 
     def document(self) -> dict[str, Any]:
-        """Return the difference as JSON has it."""
+        """Convert the difference to a JSON object."""
         return {
             "first": self.first,
             "second": self.second,
@@ -200,10 +204,10 @@ def compare_runs(first: Run, second: Run) -> Difference:
 
 
 def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
-    """Refuse an earlier run whose figures cannot be compared with those of another: of other tables or other brokers.
+    """Refuse an earlier run with other tables or other brokers, whose figures cannot be compared.
 
     Raises:
-        SettingsError: all differences together.
+        SettingsError: with all differences together.
     """
     before, now = fingerprints_of(earlier.manifest["inputs"]), fingerprints_of(inputs)
     other = [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
@@ -221,10 +225,10 @@ def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[
 
 
 def check_comparable(earlier: Run, settings: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Refuse an earlier run in which figures that are to be judged mean something else.
+    """Refuse an earlier run in which figures to be judged have another meaning.
 
     Raises:
-        SettingsError: all differences together.
+        SettingsError: with all differences together.
     """
     before = earlier.manifest["settings"]
     unlike: dict[str, list[str]] = {}
@@ -239,18 +243,18 @@ def check_comparable(earlier: Run, settings: Mapping[str, Any], names: Iterable[
 
 
 def fingerprints_of(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fingerprint of each table of a manifest's inputs."""
+    """Find the fingerprint of each table of a manifest's inputs."""
     return {name: entry["blake2b"] for name, entry in inputs.items()}
 
 
 def sentences(difference: Difference) -> list[str]:
-    """Return the difference in sentences, for who sees no tables."""
+    """Describe the difference in sentences, for readers without tables."""
     settings = settings_in_words(difference)
     return [headline(difference), *cautions(difference), *([f"{settings}."] if difference.settings else [])]
 
 
 def headline(difference: Difference) -> str:
-    """Return what changed, in one sentence."""
+    """Describe the changes in one sentence."""
     first, second, changed = difference.first, difference.second, difference.changed
     same = len(difference.changes) - len(changed)
     if not difference.changes:
@@ -279,7 +283,7 @@ def headline(difference: Difference) -> str:
 
 
 def _name_changes(changes: Iterable[Change]) -> str:
-    """Return a few changes in words, each figure once however many policies it changed of."""
+    """Describe a few changes in words, each figure once for any number of policies."""
     by_name: dict[str, list[Change]] = {}
     for change in changes:
         by_name.setdefault(change.name, []).append(change)
@@ -291,7 +295,7 @@ def _name_changes(changes: Iterable[Change]) -> str:
 
 
 def cautions(difference: Difference) -> list[str]:
-    """Return what to know before a figure is believed, one sentence each."""
+    """List the facts to know before a figure is trusted, one sentence each."""
     unlike = [change for change in difference.changed if change.unlike]
     texts = []
     for why in dict.fromkeys(change.unlike for change in unlike):
@@ -311,7 +315,7 @@ def cautions(difference: Difference) -> list[str]:
 
 
 def legend(difference: Difference) -> list[str]:
-    """Return what the marks in a table of figures mean; nothing if there is none."""
+    """Explain the marks in a table of figures, or return nothing without marks."""
     if all(change.unlike for change in difference.changed):
         return []
     text = (
@@ -330,16 +334,17 @@ def settings_in_words(difference: Difference) -> str:
 
 
 def rest_in_words(count: int, noun: str, how: str) -> str:
-    """Return how many rows a table leaves out."""
+    """Describe the number of rows that a table leaves out."""
     differ = quantity(count, f"more {noun} differs", f"more {noun}s differ")
     return f"{differ}; {how} lists {'it' if count == 1 else 'them'}."
 
 
 def difference_markdown(difference: Difference, how: str = "") -> str:
-    """Write the difference as Markdown, for a comment on a change: settings are folded where HTML is drawn.
+    """Write the difference as Markdown, for a comment on a change. Settings are folded where HTML is rendered.
 
     Args:
-        how: the command that lists figures beyond the first `MOST_ROWS`; if it is empty, all of them are written.
+        how: the command that lists figures beyond the first `MOST_ROWS`. If it is empty, all of them are
+            written.
     """
     changed = difference.changed
     shown = changed[:MOST_ROWS] if how else changed
@@ -370,14 +375,14 @@ def _bounds(figure: Figure | None) -> tuple[float, ...] | None:
 
 
 def _half(figure: Figure | None) -> float:
-    """Return half of a figure's interval, which may be cut off at 0 on one side; NaN if there is none."""
+    """Compute half of a figure's interval, which may be cut off at 0 on one side, NaN if there is none."""
     if figure is None or math.isnan(figure.low):
         return math.nan
     return max(figure.value - figure.low, figure.high - figure.value)
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every value with its key path; policies go by their names, and settings without their heading."""
+    """Yield every value with its key path, with policies by name and settings without their heading."""
     if isinstance(value, Mapping) and value:
         for key, entry in value.items():
             below = key if path in ("", "settings") else f"{path}.{key}"
@@ -394,7 +399,7 @@ _BALANCE = frozenset({"imbalance_cv", "imbalance_max_mean", "load_variation"})
 #: Figures that are about load, the weight of recent lookups.
 _LOAD = frozenset({"moved_weight", "overload_ratio"})
 _NETWORK = frozenset({"network_covered_ratio", "network_cost", "network_ms_mean", "network_ms_p95"})
-#: By key of `[evaluation]` the metrics that mean something else if it differs; all of them for the empty set.
+#: By key of `[evaluation]` the metrics whose meaning depends on it, or all of them for the empty set.
 _MEANINGS: Mapping[str, frozenset[str]] = {
     "warmup_s": _EVERY,
     "scored_from": _EVERY,
@@ -411,12 +416,12 @@ _TABLES: Mapping[str, frozenset[str]] = {"topology": _NETWORK, "clients": _NETWO
 
 
 def why_incomparable(metric: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """Return why a metric does not mean the same in two runs, one clause; an empty text if it does.
+    """Explain in one clause why a metric has different meanings in two runs, empty if it does not.
 
     Args:
         metric: its name, without a key.
-        first: settings of a run, as in its manifest; what one of both does not have is not compared.
-        second: those of the other.
+        first: settings of a run, as in its manifest. A setting that only one of both has is not compared.
+        second: settings of the other.
     """
     before, after = first.get("evaluation", {}), second.get("evaluation", {})
     clauses = [
@@ -437,5 +442,5 @@ def _concerning(metric: str, meanings: Mapping[str, frozenset[str]]) -> Iterable
 
 
 def _content(table: Any) -> Any:
-    """Return a table without the name of its file: where it was read from does not matter."""
+    """Copy a table without the name of its file, since its source does not matter."""
     return {key: value for key, value in table.items() if key != "file"} if isinstance(table, Mapping) else table

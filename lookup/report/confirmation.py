@@ -1,7 +1,7 @@
-"""Confirm a run: its winner against its incumbent once more, with seeds that the run has not seen, and what is left.
+"""Confirm a run by replaying its winner and its incumbent with new seeds, and report the remaining changes.
 
-The best of many candidates looks better than it is, since it was chosen for its luck as well; on other luck, or another
-log, it has its merit only.
+The best of many candidates looks better than it is, since chance also affected the choice. With new seeds,
+or another log, only its real gain remains.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from lookup.score.figures import Figure
 
 __all__ = ["confirming", "new_seeds", "remaining_changes"]
 
-#: Draws of seeds that a confirmation may be: so many, so that two runs of one log hardly share one.
+#: Number of possible draws of seeds of a confirmation, large enough that two runs of one log hardly share one.
 _DRAWS = 1_000_000
 
 
 def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
-    """Return the settings of an evaluation that confirms a run: incumbent and winner, as many seeds, drawn anew.
+    """Build the settings of an evaluation that confirms a run, with incumbent, winner, and as many new seeds.
 
     Raises:
-        SettingsError: if the run has no such candidate, or none that is better in anything.
+        SettingsError: if the run has no such candidate, or no candidate that is better in any figure.
     """
     results, settings = run.results, settings_given(run)
     candidates = results.candidates
@@ -47,14 +47,14 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
 
 
 def new_seeds(run: Run) -> dict[str, int]:
-    """Return the settings that draw as many seeds as a run had, and others."""
+    """Build the settings that draw as many seeds as a run had, but different ones."""
     seeds = run.manifest["seeds"]
     draw = 1 + int.from_bytes(hashlib.blake2b(repr(seeds).encode(), digest_size=8).digest()) % _DRAWS
     return {"seeds": len(seeds), "draw": draw}
 
 
 def remaining_changes(earlier: Run, now: Results) -> list[str]:
-    """Say of each significant change of the confirmed candidate how much of it is left."""
+    """Describe how much of each significant change of the confirmed candidate remains."""
     (policy,) = now.candidates
     rows = [
         row for row in earlier.results.verdicts if row.policy == policy and (row.is_decided or row.alone is not None)

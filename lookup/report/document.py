@@ -1,6 +1,6 @@
-"""Compose the report of a run: sections of blocks in the order of reading, from the answer to how it was made.
+"""Compose the report of a run as sections of blocks in the order of reading, from the answer to the method.
 
-The page and `report.md` have the same sections. The page adds charts, and shows what stands in folds on demand.
+The page and `report.md` have the same sections. The page adds charts, and shows folds on demand.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = ["cycles_sentence", "figure_table", "first_figures", "idle_shedders", 
 
 #: Cards, figures, cautions and parts of the demand that a first look needs.
 _CARDS, _FIGURES, _CAUTIONS, _WORST = 3, 10, 4, 3
-#: Rules that operators have set come before what they weigh.
+#: Rules from operators come before metrics that they weigh.
 _ISOLATION: Name = ("isolation_ratio", None)
-#: Figures of parts that say how clients fare. Others are in `summary.json`.
+#: Figures of parts that show the effect on clients. Others are in `summary.json`.
 _FELT = ("answered_ratio", "match_ratio", "network_ms_mean", "imbalance_max_mean")
-#: Words for facts about the input. Others stand under their own names, those with a place of their own have none.
+#: Words for facts about the input. Others appear under their own names, except for facts with a place of their own.
 _INPUTS: Mapping[str, str | None] = {
     "rows": "rows of the log",
     "lookups": "lookups replayed",
@@ -55,16 +55,16 @@ _INPUTS: Mapping[str, str | None] = {
     "findings": None,
 }
 
-#: The figures of one scope: by name, then by policy.
+#: The figures of one scope, by name, then by policy.
 _Lines = Mapping[Name, Mapping[str, Figure]]
 
 
 def sections(results: Results, folder: str = PLACE, run: Run | None = None) -> list[Section]:
-    """Compose every section that the run has something for.
+    """Compose every section for which the run has content.
 
     Args:
-        folder: of the run, for commands.
-        run: adds what only a page shows: charts, and what the manifest knows.
+        folder: folder of the run, for commands.
+        run: adds contents of the page only, which are charts and facts from the manifest.
     """
     where, moves = ([], []) if run is None else pictures(run)
     every = (
@@ -103,7 +103,7 @@ def _first_screen(results: Results, folder: str, *, has_charts: bool) -> Iterato
 
 
 def _representative(results: Results, policy: str) -> str:
-    """Choose the candidate that stands for all that decide alike."""
+    """Choose the candidate that represents all identical ones."""
     return next(name for name in results.like(policy) if name != results.incumbent)
 
 
@@ -159,7 +159,7 @@ def _trade(results: Results) -> Section:
 
 
 def _axes(results: Results) -> tuple[Name, Name] | None:
-    """Choose the figures upwards and to the right; None if this run has no two with values."""
+    """Choose the vertical and the horizontal figure, None if this run does not have two with values."""
     wanted = (*aims(results), MOVES)
     known = [
         name
@@ -169,12 +169,12 @@ def _axes(results: Results) -> tuple[Name, Name] | None:
     if len(known) < 2:
         return None
     up, across = known[:2]
-    # Without locality moves stand upwards, balance to the right as ever.
+    # Without locality, moves are vertical, and balance is horizontal as usual.
     return (across, up) if across == MOVES else (up, across)
 
 
 def _ends(row: Figure) -> tuple[float, float, float]:
-    """Return a value and the interval of its change, drawn from the value."""
+    """Compute a value and the interval of its change, relative to the value."""
     if not row.has_interval:
         return row.value, row.value, row.value
     return row.value, row.value + row.change_low - row.change, row.value + row.change_high - row.change
@@ -189,7 +189,7 @@ def _value_cell(row: Figure) -> Cell:
 
 
 def first_figures(results: Results) -> list[Name]:
-    """Choose at most ten figures: those that decide, those of the answer, and those that differ most often."""
+    """Choose at most ten figures, which decide, belong to the answer, or differ most often."""
     whole = {row.name for row in sentences.wholes(results)}
     spoken = {_ISOLATION, *aims(results), OVERLOAD, MOVES}
     lines = _lines(results)
@@ -236,8 +236,8 @@ def figure_table(
     """Put figures into a table with the incumbent first, then the candidates, the best first.
 
     Args:
-        names: of the figures; None: all.
-        policies: of the candidates; None: all.
+        names: names of the figures, None for all.
+        policies: names of the candidates, None for all.
     """
     lines = _lines(results, cluster=cluster, part=part)
     columns = [results.incumbent, *(sentences.rank_candidates(results) if policies is None else policies)]

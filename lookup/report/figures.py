@@ -1,7 +1,7 @@
-"""Hold the figures of a run, write them as `summary.json`, and read them back without a replay.
+"""Store the figures of a run, write them as `summary.json`, and read them back without a replay.
 
-Models state what `manifest.json` and `summary.json` hold as far as it is read back. Pages and sentences use these facts
-unchecked: a file that was edited by hand is refused here, by key and value.
+Models define the contents of `manifest.json` and `summary.json` that are read back. Pages and sentences use
+these facts unchecked, so a file that was edited by hand is rejected here, by key and value.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _AGAIN = "the file was changed by hand, or written by another version; evaluate 
 class Comparisons(NamedTuple):
     """How many comparisons were made."""
 
-    #: those that may decide the exit code, judged together
+    #: names that may decide the exit code, judged together
     deciding: int
     #: all others, judged together for each figure
     others: int
@@ -54,7 +54,7 @@ class Comparisons(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The figures of a run, and the facts that a report needs besides."""
+    """The figures of a run, and the other facts that a report needs."""
 
     #: ordered by policy, metric, key, part of the demand, cluster
     figures: Sequence[Figure]
@@ -65,7 +65,7 @@ class Results:
     inputs: InputFacts
     #: why verdicts on a policy hold for its placement only, by policy
     placed_once: Mapping[str, str]
-    #: why a policy cannot do what it says on this log, by policy
+    #: why a policy cannot act as intended on this log, by policy
     cannot_act: Mapping[str, str]
     exit_code: int
     #: the property by which the namespaces of a tenant send together, None if each is on its own
@@ -166,7 +166,7 @@ def results_of(scored: Scored) -> Results:
 
 
 def summary(results: Results) -> dict[str, Any]:
-    """Write the results as JSON has them; what a figure does not have is left out of its row."""
+    """Write the results as JSON. Missing values of a figure are left out of its row."""
     notes = {name: getattr(results, name) for name in ("placed_once", "cannot_act", "label_of_tenants")}
     counts = results.comparisons
     return {
@@ -185,7 +185,7 @@ def to_json(content: Mapping[str, Any]) -> str:
 
 
 class _Record(BaseModel):
-    """JSON's types as they are, nothing converted; keys that are not read may be there."""
+    """Base of records with JSON's types, without conversion. Unread keys are permitted."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -238,13 +238,13 @@ _Shape = TypeVar("_Shape", _Manifest, _Summary)
 
 
 def _check_shape(file: str, document: Mapping[str, Any], shape: type[_Shape]) -> _Shape:
-    """Return a document as far as it is read back."""
+    """Check the parts of a document that are read back, and return them."""
     schema, right = document.get("schema"), shape.schema_number
     if schema != right:
         again = "evaluate again with this version"
         raise InputError(f"{file}: its schema is {shown(str(schema))}, and {right} can be read; {again}")
     try:
-        # As JSON, where a list may stand for a tuple and an object for a dataclass.
+        # In JSON's form, where a list may replace a tuple and an object a dataclass.
         return shape.model_validate_json(json.dumps(document))
     except ValidationError as error:
         problem = error.errors()[0]
@@ -258,7 +258,7 @@ def open_result(path: str, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
     """Open a table of results.
 
     Raises:
-        InputError: if it cannot be read, or its columns are not those of the schema by names and types.
+        InputError: if it cannot be read, or its columns differ from the schema in names or types.
     """
     with open_parquet(path) as parquet:
         present = parquet.schema_arrow
@@ -271,13 +271,13 @@ def open_result(path: str, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its folder, and what is read of it at once. The tables are read by who needs them."""
+    """A finished run, with its folder and the contents read at once. Tables are read by their users."""
 
     #: path or URI
     path: str
     results: Results
     manifest: Mapping[str, Any]
-    #: `summary.json` as it stands
+    #: `summary.json` unchanged
     summary: Mapping[str, Any]
 
 
@@ -285,14 +285,14 @@ def read_run(path: str, *, manifest: bytes | None = None) -> Run:
     """Read a run's folder.
 
     Args:
-        manifest: content of `manifest.json`, for a run that has not written it yet; default: what the folder has.
+        manifest: content of `manifest.json`, for a run that has not written it yet, by default from the folder.
 
     Raises:
-        InputError: if it is no output of `evaluate`, or one of another version.
+        InputError: if it is not an output of `evaluate`, or is of another version.
     """
     if manifest is None:
         require_finished(*locate(path), path)
-    # The manifest first: it is written last, so without it the run is not complete.
+    # The manifest first. It is written last, so without it the run is not complete.
     facts = _document(path, "manifest.json", manifest)
     summary = _document(path, "summary.json")
     read = _check_shape(f"{path}/summary.json", summary, _Summary)
@@ -309,9 +309,9 @@ def read_run(path: str, *, manifest: bytes | None = None) -> Run:
 
 
 def settings_given(run: Run) -> dict[str, Any]:
-    """Return the settings a run was made with as they may stand in a file, all files that they named read into them."""
+    """Find a run's settings in the form of a file, with the contents of all files that they named."""
     settings = dict(run.manifest["settings"])
-    # A single broker may not say with which number its template begins, and every default is written down.
+    # A single broker may not have the first number of a template, and every default is written.
     settings["brokers"] = [
         {key: value for key, value in entry.items() if key != "first" or entry["count"] is not None}
         for entry in settings["brokers"]
@@ -320,7 +320,7 @@ def settings_given(run: Run) -> dict[str, Any]:
 
 
 def settings_of(run: Run) -> EvaluationFile:
-    """Return the settings a run was made with.
+    """Read the settings of a run.
 
     Raises:
         InputError: if this version cannot read them.

@@ -1,7 +1,8 @@
-"""Judge a run for a pipeline: by its primary metrics, or against a budget of tolerated regressions.
+"""Judge a run for a pipeline by its primary metrics, or against a budget of tolerated regressions.
 
-A budget is judged by intervals. What certainly exceeds it fails, what is certainly within it passes, and everything
-else is undecided. So two runs of the same policies pass, whatever the budget. `docs/ci.md` explains it.
+A budget is judged by intervals. A check fails if it certainly exceeds the budget, passes if it is certainly
+within it, and is undecided otherwise. So two runs of the same policies pass with any budget. `docs/ci.md`
+explains it.
 
 A pipeline reads the outcome as JUnit XML.
 """
@@ -28,7 +29,7 @@ from lookup.score.rules import may_decide, name_of
 __all__ = ["CHECK_HEADS", "EXCEEDED", "Check", "Gate", "Outcome", "check_budget", "gate_of", "junit_xml"]
 
 Outcome = Literal["passed", "failed", "undecided", "not judged"]
-#: From what a reader has to see first to what may be skipped.
+#: From the most important check to the least.
 OUTCOMES: tuple[Outcome, ...] = ("failed", "undecided", "not judged", "passed")
 #: Exit code if a budget is exceeded.
 EXCEEDED = 5
@@ -45,13 +46,13 @@ class Check:
     name: str
     unit: str
     outcome: Outcome
-    #: policy - reference with its interval, in the metric's own direction; NaN if unknown
+    #: policy - reference with its interval, in the metric's own direction, NaN if unknown
     change: float
     low: float
     high: float
-    #: largest tolerated regression; NaN if the verdict decides
+    #: largest tolerated regression, NaN if the verdict decides
     budget: float
-    #: why it is not passed, one clause; empty if it is
+    #: why it is not passed, one clause, empty if it is
     reason: str = ""
     mark: str = ""
 
@@ -66,11 +67,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Gate:
-    """What a run says to a pipeline."""
+    """The result of a run for a pipeline."""
 
     #: the first line of everything that a pipeline shows
     headline: str
-    #: those that failed first
+    #: failed checks first
     checks: tuple[Check, ...]
     has_budget: bool
     exit_code: int
@@ -79,15 +80,16 @@ class Gate:
 def check_budget(
     budget: Mapping[str, float], directions: Mapping[str, Better], names: Sequence[str] | None = None
 ) -> None:
-    """Refuse a budget of what has no direction or is not measured.
+    """Refuse a budget for metrics without a direction or without measurements.
 
     Args:
         budget: largest tolerated regression by `metric` or `metric:key`.
         directions: the better direction of each metric.
-        names: of the figures of a finished run, as in its report; None: not known yet, so that keys are not checked.
+        names: names of the figures of a finished run, as in its report. None if they are not known yet, so that
+            keys are not checked.
 
     Raises:
-        SettingsError: all wrong names together.
+        SettingsError: with all wrong names together.
     """
     problems = []
     for named in budget:
@@ -107,7 +109,7 @@ def check_budget(
 
 
 def _match_figures(named: str, names: Sequence[str]) -> list[str]:
-    """Return the figures that a name of a budget means: the one named, the whole, or else every key of its metric."""
+    """Find the figures for a name of a budget, which are the named one, the whole, or every key of its metric."""
     metric, key = name_of(named)
     exact = metric if key is None else f"{metric}[{key}]"
     if exact in names:
@@ -116,15 +118,15 @@ def _match_figures(named: str, names: Sequence[str]) -> list[str]:
 
 
 def gate_of(results: Results, budget: Mapping[str, float] | None = None, difference: Difference | None = None) -> Gate:
-    """Judge a run by its primary metrics or, if there is one, by a budget alone.
+    """Judge a run by its primary metrics or, if there is one, only by a budget.
 
     Args:
         budget: largest tolerated regression by `metric` or `metric:key`, in the metric's unit.
-        difference: from an earlier run to this one, which the budget is then about; None: it is about the differences
-            of candidates from the incumbent.
+        difference: from an earlier run to this one, to which the budget then applies. With None it applies to
+            the differences of candidates from the incumbent.
 
     Raises:
-        SettingsError: if the budget names what this run does not have.
+        SettingsError: if the budget names a figure that this run does not have.
     """
     if budget is None:
         checks = [_by_verdict(row, results) for row in results.verdicts if row.primary]
@@ -197,7 +199,7 @@ def _name_checks(checks: Sequence[Check], names: Sequence[str], budget: Mapping[
 
 
 def _candidate(row: Figure, results: Results) -> Check:
-    """Write the change of a candidate from the incumbent; a reason says why it does not count."""
+    """Write the change of a candidate from the incumbent as a check, with a reason if it does not count."""
     check = _check(row)
     # Without a probability a comparison has too few observations, unless both are the same.
     if row.verdict not in ("equivalent", "identical") and math.isnan(row.p_value):
@@ -207,7 +209,7 @@ def _candidate(row: Figure, results: Results) -> Check:
 
 
 def _change(change: Change, results: Results, difference: Difference) -> Check:
-    """Write a change since an earlier run; a reason says why it is no judge."""
+    """Write a change since an earlier run as a check, with a reason if it does not decide."""
     reasons = [
         row.reason or ""
         for row in results.verdicts
@@ -246,11 +248,11 @@ def _judge_checks(checks: Sequence[Check], results: Results) -> list[Check]:
     with_interval = sum(check.high > check.low and not check.reason for check in checks)
     seeds = len(results.seeds)
     freedom = max(1, seeds - 1)
-    # One-sided: only what is worse fails. Never narrower than the intervals of the report.
+    # One-sided, since only worse values fail. It is never narrower than the intervals of the report.
     wider = max(1.0, quantile(freedom, 2 * LEVEL / max(1, with_interval)) / quantile(freedom))
     gaps = {row.label: row.gap for row in results.pooled.values() if not math.isnan(row.gap)}
     judged = [_against_budget(check, results, wider, gaps.get(check.name, 0.0)) for check in checks]
-    # However large the difference: equals come out apart that often, one-sided, in so many replicates.
+    # For any size of the difference, since equals differ that often, one-sided, in so many replicates.
     compared = sum(bool(check.change) for check in judged)
     if seeds == 1 or least_chance(seeds) / 2 * compared <= LEVEL:
         return judged
@@ -263,8 +265,8 @@ def _against_budget(check: Check, results: Results, wider: float, gap: float) ->
     """Judge one check.
 
     Args:
-        wider: factor of the interval, which then holds together with those of all other checks.
-        gap: distance of the replayed incumbent from the log: what is below it may be the replay's own.
+        wider: factor of the interval, with which the intervals of all checks hold together.
+        gap: distance of the replayed incumbent from the log. Smaller changes may come from the replay itself.
     """
     if math.isnan(check.change):
         return replace(check, outcome="not judged", mark=UNJUDGED)
@@ -309,7 +311,7 @@ def _headline(checks: Sequence[Check], code: int) -> str:
 
 
 def junit_xml(gate: Gate) -> bytes:
-    """Write the checks as JUnit XML, a suite per policy; what is undecided is skipped, with the reason."""
+    """Write the checks as JUnit XML, with a suite per policy. Undecided checks are skipped, with the reason."""
     root = ET.Element("testsuites", _counts(gate, None) | {"name": one_line(gate.headline)})
     for policy in dict.fromkeys(check.policy for check in gate.checks):
         suite = ET.SubElement(root, "testsuite", {"name": one_line(policy)} | _counts(gate, policy))

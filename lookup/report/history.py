@@ -1,7 +1,7 @@
 """Read the tables of a run's folder into sums that are small enough to be drawn.
 
-What is drawn over time is that of one replicate, since replicates place bundles differently and a mean of them is what
-no broker ever saw; what is added up is the mean over all replicates.
+Charts over time show one replicate, since replicates place bundles differently and no broker ever had their
+mean load. Totals are means over all replicates.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class ClusterHistory:
     #: width of a column, µs
     width_us: int
     brokers: tuple[str, ...]
-    #: by policy: weight served / mean of the registered brokers, NaN if not registered, shape (n_brokers, n_columns)
+    #: by policy, weight served / mean of the registered brokers, NaN if not registered, shape (n_brokers, n_columns)
     load: Mapping[str, NDArray[np.float64]]
-    #: by policy: bundles that lost their owner in a column, by cause of `CAUSE_WORDS`, shape (n_causes, n_columns)
+    #: by policy, bundles that lost their owner in a column, by cause of `CAUSE_WORDS`, shape (n_causes, n_columns)
     lost: Mapping[str, NDArray[np.int64]]
     #: numbers of brokers and instants, µs, at which they were lost while they owned something under any policy
     losses: tuple[tuple[int, int], ...]
@@ -54,11 +54,11 @@ class History:
 
 
 def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: int, most: int) -> History | None:
-    """Read CELLS and OWNERS of one replicate; None if the run has left no CELLS.
+    """Read CELLS and OWNERS of one replicate, None if the run did not write CELLS.
 
     Args:
         cell_us: width of a balance cell.
-        most: values that all matrices of load may have together; columns are made wider to keep to it.
+        most: greatest number of values in all matrices of load together. Columns are widened to keep to it.
     """
     cells, owners = (_by_cluster(folder, name, seed) for name in ("cells", "owners"))
     if not cells:
@@ -119,7 +119,7 @@ def _lost(table: pa.Table, columns: NDArray[np.int64], width: int) -> NDArray[np
 class Flows:
     """Lookups of a mean replicate between places of one cluster."""
 
-    #: most lookups first; None stands for all others
+    #: most lookups first. None means all others
     clients: tuple[Location | None, ...]
     #: None for unanswered lookups
     brokers: tuple[Location | None, ...]
@@ -128,11 +128,11 @@ class Flows:
 
 
 def read_flows(folder: str, *, seeds: int, most: int) -> dict[str, Flows]:
-    """Read FLOWS by cluster, the mean over replicates; empty if the run has left none.
+    """Read FLOWS by cluster, the mean over replicates, empty if the run did not write any.
 
     Args:
         seeds: number of replicates.
-        most: places of clients that are distinguished.
+        most: number of distinguished places of clients.
     """
     sums: dict[str, dict[str, Counter[tuple[Location, Location | None]]]] = defaultdict(lambda: defaultdict(Counter))
     for table in _tables(folder, "flows"):
@@ -163,7 +163,7 @@ def read_flows(folder: str, *, seeds: int, most: int) -> dict[str, Flows]:
 
 
 def read_rejections(folder: str, *, seeds: int) -> dict[str, dict[str, float]]:
-    """Return by policy and reason how many brokers filters kept out of decisions, the mean over replicates."""
+    """Compute by policy and reason the number of brokers that filters rejected, the mean over replicates."""
     sums: dict[str, Counter[str]] = defaultdict(Counter)
     for file in _files(folder, "decisions"):
         with open_result(file, DECISIONS) as parquet:
@@ -189,7 +189,7 @@ def _files(folder: str, name: str) -> list[str]:
 
 def _tables(folder: str, name: str, seed: int | None = None) -> Iterator[pa.Table]:
     for file in _files(folder, name):
-        # The seed stands at the end of each file's name: of ten replicates nine need not be opened.
+        # The seed is at the end of each file's name, so nine of ten replicates need not be opened.
         if seed is None or file.endswith(f"-{seed}.parquet"):
             with open_result(file, _SCHEMAS[name]) as parquet:
                 yield parquet.read()

@@ -1,6 +1,6 @@
-"""Record how an output was made, so that it can be made again: `manifest.json`, with fingerprints of the inputs.
+"""Record how an output was made, for repeating it, in `manifest.json` with fingerprints of the inputs.
 
-Figures that differ between two equal runs (wall clock, machine) stand in the manifest and nowhere else.
+Figures that differ between two equal runs (wall clock, machine) are only in the manifest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SCHEMA = 1
 _PACKAGES = ("pulsar-lookup", "pyspark", "pyarrow", "pandas", "numpy", "pydantic")
 #: Bytes at the end of a file that its fingerprint reads: Parquet keeps statistics and row counts there.
 _TAIL_BYTES = 64 * 1024
-#: Files that are read at the same time; most of the time is spent waiting for a store.
+#: Files that are read at the same time, since most of the time is spent waiting for a store.
 _THREADS = 8
 
 
@@ -56,7 +56,7 @@ def manifest_json(facts: RunFacts, registry: Registry | None = None) -> bytes:
     """Write the manifest of a run as JSON text in UTF-8.
 
     Args:
-        registry: of the plug-ins that were loaded; None if none were needed.
+        registry: registry of the loaded plug-ins, None if none were needed.
     """
     versions = {"python": platform.python_version(), "platform": platform.platform()}
     for package in _PACKAGES:
@@ -66,7 +66,7 @@ def manifest_json(facts: RunFacts, registry: Registry | None = None) -> bytes:
     plugins = []
     for source in registry.sources if registry else ():
         file = Path(source.origin)
-        # A file has no version: its digest stands for one.
+        # A file does not have a version, so its digest replaces it.
         digest = hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest() if file.is_file() else None
         plugins.append({"name": source.name, "origin": source.origin, "blake2b": digest})
     content = {
@@ -85,21 +85,21 @@ def manifest_json(facts: RunFacts, registry: Registry | None = None) -> bytes:
 
 
 def fingerprint(path: str) -> dict[str, Any]:
-    """Describe an input: `path`, `files`, `bytes`, `rows` (None if a file is no Parquet) and `blake2b`.
+    """Describe an input as `path`, `files`, `bytes`, `rows` (None if a file is not Parquet) and `blake2b`.
 
-    It is cheap enough for every run and exact enough to see whether two runs read the same files. A file counts by its
-    name below the input, its size and its last 64 KiB; a change in the middle of a big text file of unchanged size goes
-    unnoticed.
+    It is fast enough for every run and exact enough to show whether two runs read the same files. A file counts
+    by its name below the input, its size and its last 64 KiB. A change in the middle of a big text file of
+    unchanged size is not noticed.
 
     Raises:
-        InputError: if the path holds no file.
+        InputError: if the path does not contain a file.
     """
     files = list_files([path])
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="fingerprint") as pool:
         ends = list(pool.map(_end_of, files))
     digest = hashlib.blake2b(digest_size=16)
     for file, (size, end, _) in zip(files, ends, strict=True):
-        # Names below the input: a moved folder has the same fingerprint.
+        # Names below the input, so that a moved folder has the same fingerprint.
         digest.update(f"{file[len(path) :]}\x1f{size}\x1f".encode() + end)
     rows = [count for _, _, count in ends if count is not None]
     return {
@@ -112,7 +112,7 @@ def fingerprint(path: str) -> dict[str, Any]:
 
 
 def _end_of(path: str) -> tuple[int, bytes, int | None]:
-    """Return the size of a file in bytes, the digest of its last bytes, and its rows if it is Parquet."""
+    """Read the size of a file in bytes, the digest of its last bytes, and its number of rows if it is Parquet."""
     system, inner = locate(path)
     with system.open_input_file(inner) as source:
         size = source.size()
@@ -120,7 +120,7 @@ def _end_of(path: str) -> tuple[int, bytes, int | None]:
         digest = hashlib.blake2b(source.read()).digest()
     rows = None
     if path.endswith(".parquet"):
-        # A file that is Parquet only by its name has no rows here; the run reports the fault.
+        # A file that is Parquet only by its name has no rows here. The run reports the fault.
         with suppress(pa.ArrowInvalid):
             rows = int(pq.read_metadata(inner, filesystem=system).num_rows)
     return size, digest, rows

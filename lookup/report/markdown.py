@@ -25,7 +25,7 @@ from lookup.report.figures import Results
 
 __all__ = ["markdown", "markdown_report"]
 
-#: What an address begins with, before the character without which it is none.
+#: Beginnings of addresses, before the character that makes them addresses.
 _ADDRESS = re.compile(r"(https?|ftp)(?=://)|www(?=\.)", re.IGNORECASE)
 #: Characters of a line of a paragraph that is wrapped.
 _WIDTH = 111

@@ -1,4 +1,4 @@
-"""Write numbers as text: whole values for tables, few digits for sentences."""
+"""Write numbers as text, whole values for tables, few digits for sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = [
     "rounded_text", "signed_text", "size_text", "span_text", "value_text",
 ]  # fmt: skip
 
-#: Stands for a figure that could not be computed.
+#: Placeholder for a figure that could not be computed.
 NOTHING = "–"
 #: Arrows by the direction that is better.
 ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
@@ -33,7 +33,7 @@ _COUNTS = frozenset({"decisions", "moves", "unloads", "lookups"})
 
 
 def value_text(value: float, unit: str) -> str:
-    """Write a value without its unit: ratios with four decimals, counts whole, others with four digits."""
+    """Write a value without its unit. Ratios have four decimals, counts are whole, and others have four digits."""
     if not math.isfinite(value):
         return NOTHING
     if unit == "ratio":
@@ -81,17 +81,17 @@ def amount_text(value: float, figure: Figure) -> str:
     if not math.isfinite(value):
         return NOTHING
     if not is_share(figure):
-        # Of a ratio to the mean that is near 1 three digits would hide what changes.
+        # For a ratio to the mean near 1, three digits would hide the changes.
         return _with_unit(rounded_text(value, 4 if figure.metric == _TO_MEAN else 3), figure)
     percent = 100 * value
     if 99 < percent < 100:
-        # Near 100 the distance from it is what matters.
+        # Near 100 the distance from it matters.
         return f"{percent:.{-math.floor(math.log10(100 - percent))}f} %"
     return f"{percent:.1f} %" if 10 <= percent < 100 else f"{rounded_text(percent, 3)} %"
 
 
 def change_text(before: float, after: float, figure: Figure) -> str:
-    """Write a change in two digits: of shares in points, of others in percent or as a multiple."""
+    """Write a change in two digits, for shares in points, for others in percent or as a multiple."""
     if not math.isfinite(before + after):
         return NOTHING
     if is_share(figure):
@@ -107,10 +107,10 @@ def change_text(before: float, after: float, figure: Figure) -> str:
 
 
 def difference_text(before: float, after: float, what: str) -> str:
-    """Compare two amounts in words: "1.7 times as many bundles", "18 % fewer bundles".
+    """Compare two amounts in words, such as "1.7 times as many bundles" or "18 % fewer bundles".
 
     Args:
-        what: "many" with a noun that is counted, "much" with one that is not: "many bundles".
+        what: "many" with a countable noun, "much" with an uncountable one, for example "many bundles".
     """
     word, _, noun = what.partition(" ")
     if not after:
@@ -126,7 +126,7 @@ def difference_text(before: float, after: float, what: str) -> str:
 
 
 def span_text(low: float, high: float, figure: Figure) -> str:
-    """Write the interval of a change in two digits, in points or the unit; a dash if there is none."""
+    """Write the interval of a change in two digits, in points or the unit, or a dash if there is none."""
     if math.isnan(low):
         return NOTHING
     if is_share(figure):

@@ -1,7 +1,7 @@
-"""Write `report.html`: a run as one page that needs no network, under a policy that lets nothing in but its own parts.
+"""Write `report.html`, a run as one page without network access, with a policy that permits only its own parts.
 
-The page's own script and style sheet, and Vega's scripts, stand in it whole, each named by its hash in the policy;
-specifications and numbers stand in it as data, which no browser runs.
+The page contains its own script and style sheet, and Vega's scripts, each with its hash in the policy.
+Specifications and numbers are in it as data, which browsers do not run.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from lookup.report.sentences import rank_candidates
 __all__ = ["html_report"]
 
 _ASSETS = files("lookup.report") / "assets"
-#: In the order in which they need each other; the page's own comes last.
+#: In the order of their dependencies, with the page's own last.
 _SCRIPTS = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-embed.min.js", "page.js")
 _CODE = re.compile(r"`([^`]+)`")
 
 
 def html_report(run: Run, *, folder: str | None = None) -> str:
     """Write the whole page."""
-    # A map that lies beside a script is not in the page.
+    # A map next to a script is not in the page.
     scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
     style = Markup(_text("page.css"))
     hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
@@ -44,7 +44,7 @@ def html_report(run: Run, *, folder: str | None = None) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Characters that nobody sees, and those that turn a text round, are escapes; what is markup stays.
+        # Invisible characters, and characters that reverse a text, are escaped. Markup stays.
         finalize=lambda value: one_line(value) if type(value) is str else value,
     )
     environment.filters |= {
@@ -83,10 +83,10 @@ def _hash(text: str) -> str:
 
 
 def _data(content: Iterable[Section]) -> Markup:
-    """Return what charts are drawn from as JSON that no text in it can end: `<` is escaped."""
+    """Write the data of charts as JSON that no text in it can end, since `<` is escaped."""
     charts = [chart.data for chart in charts_of(content)]
     text = json.dumps(charts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # What nobody sees is drawn as an escape, and so has a backslash that JSON does not take away.
+    # Invisible characters are drawn as escapes, and so is a backslash that JSON does not remove.
     seen = text if text.isprintable() else "".join(c if c.isprintable() else f"\\{repr(c)[1:-1]}" for c in text)
     return Markup(seen.replace("<", "\\u003c"))
 

@@ -1,4 +1,4 @@
-"""Read what a run recorded about single decisions, cycles and owners out of its folder."""
+"""Read the records of a run about single decisions, cycles and owners from its folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OwnerStep:
     broker: str
     state: str
     from_us: int
-    #: None: it outlasts the log
+    #: None if it outlasts the log
     to_us: int | None
     #: "decision", "shedder" (it named this broker), "split" (of the bundle before), "log" (the log's owner before the
     #: run)
@@ -46,7 +46,7 @@ class OwnerStep:
     #: id of the decision, and the probability of the broker in it
     decision: str | None
     propensity: float | None
-    #: "forced", "shed", "admin", "split"; None: it lasts
+    #: "forced", "shed", "admin", "split", None if it lasts
     ended_by: str | None
     #: the shedder's reason for this unload, if it distinguishes them
     reason: str | None
@@ -65,7 +65,7 @@ class BundleHistory:
     cycles: Mapping[str, int]
 
     def document(self) -> dict[str, Any]:
-        """Return the history as JSON has it."""
+        """Convert the history to a JSON object."""
         return {
             **asdict(self.name),
             "topic": self.topic,
@@ -82,14 +82,15 @@ class BundleHistory:
 
 
 def name_of(run: Run, *, cluster: str | None, policy: str, seed: int | None) -> RunName:
-    """Return the replay that is meant, by its cluster, policy and seed.
+    """Find the requested replay by its cluster, policy and seed.
 
     Args:
-        cluster: None: the only one.
-        seed: None: the first.
+        cluster: None for the only one.
+        seed: None for the first.
 
     Raises:
-        SettingsError: if the run has no such policy, cluster or seed, or several clusters and none is named.
+        SettingsError: if the run does not have such a policy, cluster or seed, or has several clusters and none
+            is given.
     """
     settings, clusters = run.manifest["settings"], run.results.inputs.clusters
     policies, seeds = [entry["name"] for entry in settings["policies"]], settings["evaluation"]["seeds"]
@@ -108,7 +109,7 @@ def name_of(run: Run, *, cluster: str | None, policy: str, seed: int | None) -> 
 
 
 def recorded_table(run: Run, name: RunName, table: str) -> pa.Table:
-    """Return a table of one replay, `decisions`, `owners` or `cycles`; times are µs since the Unix epoch.
+    """Read a table of one replay, `decisions`, `owners` or `cycles`. Times are µs since the Unix epoch.
 
     Raises:
         InputError: if the folder has no such table of this replay.
@@ -128,15 +129,15 @@ def recorded_table(run: Run, name: RunName, table: str) -> pa.Table:
 
 
 def decision_id(name: RunName, number: int) -> str:
-    """Return the id of a decision: `CLUSTER/POLICY/SEED/NUMBER`, its row in the DECISIONS of its replay, from 0."""
+    """Build the id of a decision, `CLUSTER/POLICY/SEED/NUMBER`, from its row in the replay's DECISIONS, from 0."""
     return f"{name.cluster}/{name.policy}/{name.seed}/{number}"
 
 
 def decision_of(run: Run, text: str) -> tuple[RunName, int]:
-    """Return the replay and the row that the id of a decision names.
+    """Find the replay and the row for the id of a decision.
 
     Raises:
-        SettingsError: if it is no id, or there is no such decision in the run.
+        SettingsError: if it is not an id, or there is no such decision in the run.
     """
     cluster, _, rest = text.partition("/")
     parts = rest.rsplit("/", 2)
@@ -152,7 +153,7 @@ def decision_of(run: Run, text: str) -> tuple[RunName, int]:
 
 
 def history_of(run: Run, name: RunName, topic: str) -> BundleHistory:
-    """Return who owned a topic's bundle, and those that were split into it, and why each change was made.
+    """Find the owners of a topic's bundle, and of its parents before splits, with the cause of each change.
 
     Raises:
         SettingsError: if no broker ever owned it under this policy.
@@ -206,10 +207,10 @@ def history_of(run: Run, name: RunName, topic: str) -> BundleHistory:
 
 
 def cycle_at(run: Run, name: RunName, at_us: int) -> dict[str, Any]:
-    """Return the row of the last cycle of a shedder at or before an instant.
+    """Find the row of the last cycle of a shedder at or before an instant.
 
     Raises:
-        SettingsError: if the policy has no shedder, or there was no cycle up to then.
+        SettingsError: if the policy does not have a shedder, or there was no cycle up to then.
     """
     cycles = recorded_table(run, name, "cycles")
     if not cycles.num_rows:

@@ -1,4 +1,4 @@
-"""Draw charts from the tables of a run: load and moves over time, and flows between places."""
+"""Draw charts from the tables of a run, with load and moves over time, and flows between places."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lookup.report.history import Flows, History, read_flows, read_history
 
 __all__ = ["pictures"]
 
-#: Values of all heat maps of one kind together: the page is to stay below 1.5 MB, of which charts' code takes 0.83.
+#: Values of all heat maps of one kind together. The page must stay below 1.5 MB, of which charts' code takes 0.83.
 _MOST_VALUES = 40_000
-#: Places of clients that a matrix of flows tells apart.
+#: Places of clients that a matrix of flows distinguishes.
 _MOST_PLACES = 12
 #: Spans of time whose axis needs no dates, µs.
 _DAY_US = 26 * 3600 * MICRO
@@ -29,7 +29,7 @@ _NO_TABLES = "The folder of this run has no tables of load and flows. Evaluate a
 
 
 def pictures(run: Run) -> tuple[list[Block], list[Block]]:
-    """Draw where policies differ, and what moved; in place of a chart that the run cannot have stands the reason."""
+    """Draw charts of policies' differences and of moves, or the reason in place of a chart without data."""
     results = run.results
     history = read_history(
         run.path,

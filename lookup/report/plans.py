@@ -1,4 +1,4 @@
-"""Show a plan of moves as tables: what it brings and costs, its steps, brokers, and what may not move."""
+"""Show a plan of moves as tables of its gains and costs, its steps, brokers, and forbidden moves."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["brokers_table", "figures_table", "plan_notes", "refused_table", "ste
 
 
 def figures_table(plan: MovePlan) -> Table:
-    """Return the figures before and after."""
+    """Build the table of figures before and after."""
     rows = [(of.label, number_text(of.before), number_text(of.value)) for of in plan.figures]
     heads = ("figure", "before", "after")
     return Table(heads, rows, "figures", "Expected effect of the plan")
 
 
 def plan_notes(plan: MovePlan) -> list[str]:
-    """Return what a reader should know of a plan, a sentence each."""
+    """List the facts that a reader should know about a plan, a sentence each."""
     notes = [plan.why]
     worse = [step.number for step in plan.steps if step.worse]
     if worse:
@@ -34,7 +34,7 @@ def plan_notes(plan: MovePlan) -> list[str]:
 
 
 def steps_table(plan: MovePlan) -> Table:
-    """Return the moves in their order."""
+    """Build the table of moves in their order."""
     heads = ("step", "bundle", "from", "to", "MB/s", "why", "topics", "producers", "consumers", "imbalance")
     rows = [
         (
@@ -56,7 +56,7 @@ def steps_table(plan: MovePlan) -> Table:
 
 
 def brokers_table(plan: MovePlan) -> Table:
-    """Return what each broker carries before and after."""
+    """Build the table of each broker's load before and after."""
     given, taken = ([getattr(step, end) for step in plan.steps] for end in ("source", "destination"))
     rows = [
         (
@@ -74,7 +74,7 @@ def brokers_table(plan: MovePlan) -> Table:
 
 
 def refused_table(plan: MovePlan) -> Table:
-    """Return the moves that were wanted and may not be made."""
+    """Build the table of wanted moves that are not permitted."""
     rows = [(move.bundle, move.source, move.destination or "anywhere", move.reason) for move in plan.refused]
     heads = ("bundle", "from", "to", "refused because of")
     return Table(heads, rows, "refused", "Moves that may not be made", texts=(0, 1, 2, 3))

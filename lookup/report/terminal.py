@@ -1,4 +1,4 @@
-"""Print a report: as tables on a terminal or in plain text, as JSON, or as Markdown."""
+"""Print a report as tables on a terminal or in plain text, as JSON, or as Markdown."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def show(
     rest: str = "report.md has them",
     detail: Detail = "usual",
 ) -> None:
-    """Print a report. JSON and Markdown go to the console's file as they are, without colours or wrapping.
+    """Print a report. JSON and Markdown are written to the console's file without colours or wrapping.
 
     Args:
-        folder: of the run, for commands.
-        rest: where figures and notes are that are not printed.
-        detail: "quiet" prints the answer, figures and the exit code's reason, "usual" what a first look needs, "all"
-            every figure and every note.
+        folder: folder of the run, for commands.
+        rest: place of the figures and notes that are not printed.
+        detail: "quiet" prints the answer, figures and the exit code's reason, "usual" the contents for a first
+            look, "all" every figure and every note.
     """
     if form != "table":
         console.file.write(to_json(summary(results)) if form == "json" else markdown_report(results))
@@ -80,7 +80,7 @@ def show(
         say([*_left_out(left_out, "more figure", rest), sentences.legend()])
         say(sentences.comparison_counts(results) if is_whole else ())
         say(idle_shedders(results))
-    # The conclusion stands at the end, the part of a terminal that is read first. Only notes on it follow.
+    # The conclusion is at the end, the part of a terminal that is read first. Only notes on it follow.
     say([sentences.conclusion(results)])
     if not is_quiet:
         notes = [*sentences.cautions(results), *(sentences.undecided_figures(results) if is_whole else ())]
@@ -148,5 +148,5 @@ def _cell(cell: Cell) -> Text:
 
 
 def _text(text: str) -> Text:
-    """Write a line for a console: names out of settings and logs may neither end it nor turn it round."""
+    """Write a line for a console. Names from settings and logs may neither end it nor reverse it."""
     return Text(printed_line(text))

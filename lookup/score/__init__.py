@@ -1,3 +1,3 @@
-"""Score replays: metrics, intervals, verdicts and fidelity."""
+"""Score replays with metrics, intervals, verdicts and fidelity."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Take neighbouring cells of time together, in blocks long enough that what drifts is not counted again and again."""
+"""Combine neighbouring cells of time in blocks that are long enough not to count slow drift repeatedly."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ __all__ = ["block_length", "in_blocks"]
 
 FloatArray = NDArray[np.float64]
 
-#: A series has this many blocks at most, and not fewer than the least: fewer have no spread that could be known.
+#: A series has at most this many blocks, and at least the minimum, since the spread of fewer could not be known.
 _MOST, _LEAST = 6, 3
-#: Waves of half a length and of one, in half periods, and those that follow, with which they are compared.
+#: Waves of half a length and of one, in half periods, and the following ones for comparison.
 _SLOW, _NEXT = 2, 8
-#: Slow waves with so many times the power of the next ones may be a drift, and are one: of noise one in eight may be,
-#: and one in eighty is.
+#: Ratios of the power of slow waves to that of the next ones, above which they may be a drift, and are a drift. Noise
+#: exceeds the first in one of eight cases, and the second in one of eighty.
 _SUSPECT, _DRIFT = 3.0, 10.0
 
 
 def block_length(series: FloatArray, least: int) -> tuple[int, bool]:
-    """Return how many neighbouring cells are one observation, and whether more would be needed than the series allows.
+    """Compute the number of neighbouring cells in one observation, and whether the series is too short for it.
 
-    Politis and White's rule is for the smallest error of a variance. A test errs by its bias above all, so its length
-    is doubled; and what a series drifts by over all its length shows in no autocorrelation, so its slowest waves are
-    looked at as well. `tests/acceptance/calibration` measures both.
+    Politis and White's rule is for the smallest error of a variance. The error of a test is mostly bias, so the
+    length is doubled here. Drift over the whole length of a series is not visible in its autocorrelation, so
+    its slowest waves are examined as well. `tests/acceptance/calibration` measures both.
 
     Args:
         series: one number for each cell, shape (n_cells,).
-        least: the answer is no less.
+        least: lower bound of the result.
     """
     n = len(series)
     longest = max(least, n // _LEAST)
@@ -42,7 +42,7 @@ def block_length(series: FloatArray, least: int) -> tuple[int, bool]:
 
 
 def in_blocks(parts: FloatArray, block: int) -> FloatArray:
-    """Add neighbours up, `block` of them from every cell on, around the end; shape (n_replicates, n_cells)."""
+    """Add up neighbours, `block` of them from every cell on, around the end, shape (n_replicates, n_cells)."""
     if block == 1:
         return parts
     around = np.concatenate([parts, parts[:, : block - 1]], axis=1)
@@ -52,7 +52,7 @@ def in_blocks(parts: FloatArray, block: int) -> FloatArray:
 
 
 def _politis_white(series: FloatArray) -> float:
-    """Return the length of circular blocks that gives a mean's variance with the smallest error, 1.0 for white noise.
+    """Compute the length of circular blocks for a mean's variance with the smallest error, 1.0 for white noise.
 
     Sources: Politis and White, Automatic Block-Length Selection for the Dependent Bootstrap, Econometric Reviews 23
     (2004), with the correction of Patton, Politis and White, ibid. 28 (2009).
@@ -66,7 +66,7 @@ def _politis_white(series: FloatArray) -> float:
     if covariances[0] <= 0:
         return 1.0
     is_large = np.abs(covariances[1:] / covariances[0]) >= 2 * math.sqrt(math.log10(n) / n)
-    # The last lag before a run of small correlations; without such a run the last large one.
+    # The last lag before a run of small correlations, or the last large one without such a run.
     quiet = (lag for lag in range(most) if not is_large[lag : lag + run].any())
     last = next(quiet, int(np.flatnonzero(is_large).max(initial=-1)) + 1)
     if not last:
@@ -81,7 +81,7 @@ def _politis_white(series: FloatArray) -> float:
 
 
 def _slowness(series: FloatArray) -> float:
-    """Return the power of the slowest waves of a series in relation to that of the next ones, 0.0 of a short series.
+    """Compute the power of a series' slowest waves relative to that of the next ones, 0.0 for a short series.
 
     The waves are cosines over the whole length. Source: Müller and Watson, Testing Models of Low-Frequency
     Variability, Econometrica 76 (2008).

@@ -26,7 +26,7 @@ from lookup.score.verdict import Guard, HoldsFor, Verdict, Word
 
 __all__ = ["FIGURES", "Figure", "Scope", "blank_figure", "figures_of", "figures_table", "json_row", "plain"]
 
-#: Rows of one scope add up to the whole demand; rows of different scopes count the same lookups again.
+#: Rows of one scope add up to the whole demand. Rows of different scopes count the same lookups again.
 Scope: TypeAlias = Literal["all clusters", "cluster", "part", "part of cluster"]
 
 
@@ -39,7 +39,7 @@ class Figure:
     cluster: str | None
     metric: str
     key: str | None
-    #: the part of the demand, as "tenant" and "acme"; null for the whole demand
+    #: the part of the demand, as "tenant" and "acme", null for the whole demand
     dimension: str | None
     part: str | None
     #: mean over the replicates, with its 95 % interval
@@ -48,7 +48,7 @@ class Figure:
     high: Number
     unit: str
     better: Better
-    #: what a verdict on it is about: this log alone, or demand like it
+    #: the subject of its verdict, either this log alone or similar demand
     question: Question
     #: the value if each bundle were always on the broker nearest to most of its clients
     at_best: Number = math.nan
@@ -66,11 +66,11 @@ class Figure:
     holds_for: HoldsFor | None = None
     #: whether it may decide the exit code
     primary: bool = False
-    #: of a metric that is judged on this log: whether nothing is lost
+    #: for a metric that is judged on this log, whether there is no loss
     guard: Guard | None = None
     #: the verdict if it were the only comparison, where that differs
     alone: Word | None = None
-    #: probability of a change as large between equal policies; `p_family` counts all comparisons made together
+    #: probability of a change as large between equal policies. `p_family` accounts for all comparisons made together
     p_value: Number = math.nan
     p_family: Number = math.nan
     #: intervals of the change for both questions
@@ -78,14 +78,14 @@ class Figure:
     log_high: Number = math.nan
     demand_low: Number = math.nan
     demand_high: Number = math.nan
-    #: the independent senders behind it: kind, number, number of equal weight, whether they are assumed independent
+    #: the independent senders behind it, with kind, number, number of equal weight, and whether independence is assumed
     units: SenderKind | None = None
     unit_count: int | None = None
     unit_worth: Number = math.nan
     units_assumed: bool | None = None
     #: how much better than their mean the best of so many equal candidates would look
     best_by_luck: Number = math.nan
-    #: of the incumbent: the logged value, the 95 % range of another replicate, and the distance between the two
+    #: for the incumbent, the logged value, the 95 % range of another replicate, and the distance between the two
     logged: Number = math.nan
     replay_low: Number = math.nan
     replay_high: Number = math.nan
@@ -100,7 +100,7 @@ class Figure:
 
     @property
     def label(self) -> str:
-        """The name as reports write it: `moves[shed]`."""
+        """The name in reports, as in `moves[shed]`."""
         return self.metric if self.key is None else f"{self.metric}[{self.key}]"
 
     @property
@@ -120,7 +120,7 @@ class Figure:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still open what was asked: of a guarded figure that nothing is lost, of others the verdict."""
+        """Whether the question is still open. For a guarded figure it is a possible loss, for others the verdict."""
         return self.guard == "open" if self.guard is not None else self.verdict == "inconclusive"
 
     @property
@@ -162,7 +162,7 @@ def _rows(scored: Scored) -> list[Figure]:
         rows.append(_figure(estimate, *whole))
         if not series.by and estimate.cluster is None:
             measured |= {(series.policy, *series.name), (series.policy, series.metric.name)}
-    # What was not measured has a row without a value: an absent row would look like consent.
+    # Unmeasured figures have a row without a value, since an absent row would look like approval.
     unmeasured = [(policy, metric.name, None) for policy in scored.plan.policies for metric in scored.metrics]
     names = [key for key in unmeasured if key[:2] not in measured and key not in verdicts]
     for policy, name, key in (*(of for of in verdicts if of not in measured), *names):
@@ -232,7 +232,7 @@ def _verdict_columns(verdict: Verdict, metric: Metric) -> dict[str, Any]:
 
 
 def _turn_gain(metric: Metric, delta: float, low: float, high: float) -> dict[str, float]:
-    """Turn a gain with its interval into a change: fewer moves are a negative change."""
+    """Turn a gain with its interval into a change. For example, fewer moves are a negative change."""
     # Adding 0.0 turns -0.0 into 0.0.
     ends = (low + 0.0, high + 0.0) if metric.better == "up" else (0.0 - high, 0.0 - low)
     change = delta + 0.0 if metric.better == "up" else 0.0 - delta
@@ -267,11 +267,11 @@ def json_row(figure: Figure) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into JSON's types, numpy's numbers and arrays included; NaN and infinities become None."""
+    """Convert a value to JSON's types, including numpy's numbers and arrays. NaN and infinities become None."""
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, float):
-        # JSON has no word for them, and `allow_nan` would write one that most readers refuse.
+        # JSON cannot represent them, and `allow_nan` would write a form that most readers reject.
         return value if math.isfinite(value) else None
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))

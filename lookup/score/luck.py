@@ -1,7 +1,7 @@
-"""Estimate figures with intervals: their variance over replicates, over units of demand and over events.
+"""Estimate figures with intervals from their variance over replicates, over units of demand and over events.
 
-A replicate draws new dice and a new salt. Replicates are crossed with units and with events: every unit occurs in every
-replicate. The derivation is in `docs/scoring.md`.
+A replicate has a new seed and a new salt. Replicates are crossed with units and with events, so every unit
+occurs in every replicate. The derivation is in `docs/scoring.md`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-#: Probability with which an interval misses what it is about.
+#: Probability that an interval misses its true value.
 LEVEL = 0.05
 
 
 def quantile(freedom: float, level: float = LEVEL) -> float:
-    """Return half the width of the interval that misses with a probability, in standard errors, by Student's t."""
+    """Compute the half width of an interval by its miss probability, in standard errors, by Student's t."""
     return float(special.stdtrit(freedom, 1.0 - level / 2))
 
 
@@ -42,13 +42,13 @@ def quantile(freedom: float, level: float = LEVEL) -> float:
 class Spread:
     """The variance of a figure's mean over replicates."""
 
-    #: by source, in the figure's unit squared; 0 if the figure does not vary with it
+    #: by source, in the figure's unit squared, 0 if the figure does not vary with it
     variances: Mapping[Luck, float] = field(default_factory=dict)
     #: degrees of freedom of their sum (Satterthwaite)
     freedom: float = math.inf
-    #: no probability is smaller: what the number of replicates can carry
+    #: smallest probability that the number of replicates supports
     least: float = 0.0
-    #: whether the figure drifts as slowly as the log is long, so that it says nothing of other hours
+    #: whether the drift of the figure is as slow as the log is long, so that it does not apply to other hours
     is_drifting: bool = False
 
     @property
@@ -62,11 +62,11 @@ class Spread:
         return max(self.variances, key=lambda source: self.variances[source])
 
     def half_width(self, level: float = LEVEL) -> float:
-        """Return half the width of the interval that misses with this probability, by Student's t."""
+        """Compute the half width of the interval with this miss probability, by Student's t."""
         return quantile(self.freedom, level) * self.error if self.error else 0.0
 
     def chance(self, delta: float) -> float:
-        """Return the probability of a difference at least as large as this one between equals, two-sided."""
+        """Compute the two-sided probability of a difference at least as large as this one between equals."""
         if not self.error:
             return self.least if delta else 1.0
         return max(self.least, float(2 * special.stdtr(self.freedom, -abs(delta) / self.error)))
@@ -77,36 +77,36 @@ class Estimate:
     """The value of one series in one cluster, or pooled, with its interval."""
 
     series: Series
-    #: None: pooled over all clusters
+    #: None for all clusters pooled
     cluster: str | None
     #: the mean over replicates, NaN if there is nothing to measure
     value: float
     #: NaN if there is no interval
     low: float = math.nan
     high: float = math.nan
-    #: the figure in every replicate; kept for pooled estimates of the whole demand only
+    #: the figure in every replicate, kept only for pooled estimates of the whole demand
     sample: Sample | None = None
 
 
 def pool_estimates(estimates: Iterable[Estimate]) -> dict[tuple[str, str, str | None], Estimate]:
-    """Return the figures over all clusters and the whole demand, by policy, metric and key."""
+    """Select the estimates over all clusters and the whole demand, by policy, metric and key."""
     whole = (figure for figure in estimates if figure.cluster is None and not figure.series.by)
     return {(figure.series.policy, *figure.series.name): figure for figure in whole}
 
 
 def estimate(series: Sequence[Series], layout: Layout) -> list[Estimate]:
-    """Estimate every series, in the order given: pooled first, then each of its clusters."""
+    """Estimate every series in the order given, each pooled first and then by cluster."""
     estimates = []
     for figure in series:
         bounds = bounds_of(figure.metric)
         if bounds is None:
-            # What is made of sums that are never negative is not negative either.
+            # A function of sums that are never negative is not negative either.
             is_positive = all((part.sums >= 0).all() for part in figure.parts.values())
             bounds = (0.0 if is_positive else -math.inf, math.inf)
         for cluster in (None, *figure.clusters):
             drawn = sample(figure, layout, cluster)
             value = drawn.mean
-            # Verdicts compare pooled figures only: the samples of all others would fill the memory of a long run.
+            # Verdicts compare only pooled figures, and the samples of all others would fill the memory of a long run.
             kept = drawn if cluster is None and not figure.by else None
             low = high = math.nan
             if drawn.has_spread and not math.isnan(value):
@@ -116,20 +116,21 @@ def estimate(series: Sequence[Series], layout: Layout) -> list[Estimate]:
 
 
 def around(value: float, half: float, bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return the interval around a value, of half this width where the ends are far away.
+    """Compute the interval around a value, with this half width if the bounds are far away.
 
-    Towards each end the scale is straight for the first half of the way, and logarithmic from there: it comes ever
-    nearer to the end and never to it. Intervals that keep away from the ends are what they would be without any.
+    Towards each bound the scale is linear for the first half of the way, and logarithmic from there, so the
+    interval approaches the bound but never reaches it. Intervals far from the bounds are the same as without
+    bounds.
 
     Args:
-        bounds: the least and the largest the figure can be; infinite where there is no end.
+        bounds: the smallest and the largest possible figure, infinite where there is no bound.
     """
     least, most = bounds
     return value - _way(half, value - least), value + _way(half, most - value)
 
 
 def _way(half: float, room: float) -> float:
-    """Return how far it is to go towards an end that is so far away."""
+    """Compute the length of the interval's arm towards a bound at this distance."""
     if room <= 0:
         return 0.0
     if half <= room / 2:
@@ -140,11 +141,12 @@ def _way(half: float, room: float) -> float:
 def spread(sample: Sample, question: Question = "demand") -> Spread:
     """Add up the variance of a sample's mean over its sources.
 
-    Between replicates it is what dice and salts did, the interplay with units included; over units it is what the means
-    over replicates vary by, less the interplay, which would count twice (two-way clustering).
+    The variance between replicates is that of random placement and salts, including their interaction with
+    units. The variance over units is that of the means over replicates, less the interaction, which would count
+    twice (two-way clustering).
 
     Args:
-        question: "log" leaves out what varies with the demand.
+        question: "log" leaves out the variance of the demand.
     """
     n = len(sample.values)
     variances: dict[Luck, float] = {"placement": 0.0}
@@ -153,8 +155,8 @@ def spread(sample: Sample, question: Question = "demand") -> Spread:
     for coarsest in sample.strata or ():
         stratum = coarsest.at(sample.depth)
         means, interplay, freedom, drifts = _variance(stratum)
-        # Finer units are taken since there are few coarser ones: if these vary more than independent finer ones would,
-        # that counts.
+        # Finer units are used since there are few coarser ones. If the coarser units vary more than independent finer
+        # ones would, that variance counts.
         coarser = coarsest
         while coarser is not stratum and coarser.within is not None:
             if coarser.parts.shape[1] > 1:
@@ -167,9 +169,11 @@ def spread(sample: Sample, question: Question = "demand") -> Spread:
             if means > interplay:
                 squares += means**2 / freedom + (interplay**2 / (freedom * (n - 1)) if n > 1 else 0.0)
     if n > 1:
-        # With one replicate there is nothing to see of placement: that verdicts hold for it only is said elsewhere.
+        # With one replicate the variance of placement is unknown. The restriction of verdicts to it is reported
+        # elsewhere.
         placement = sum(float(np.var(values, ddof=1)) for values in sample.drawn or (sample.values,)) / n
-        # Few replicates may agree by chance where their units do not: they count as one more that varies as units do.
+        # Few replicates may agree by chance where their units do not, so they count as an additional replicate with the
+        # variance of units.
         variances["placement"] = placement = max(placement, ((n - 1) * placement + shared) / n)
         squares += placement**2 / (n - 1)
     total = sum(variances.values())
@@ -177,37 +181,41 @@ def spread(sample: Sample, question: Question = "demand") -> Spread:
 
 
 def least_chance(replicates: int) -> float:
-    """Return the smallest probability that so many replicates can carry, two-sided, however large the difference.
+    """Compute the smallest two-sided probability that a number of replicates supports, for any difference.
 
-    Two equal policies whose figure is one of two values at even odds come out apart that often in all replicates. One
-    replicate says nothing of luck, neither this.
+    Two equal policies with a figure of two equally likely values differ that often in all replicates. The
+    result for one replicate does not include random variation.
     """
     return 2.0 ** (1 - 2 * replicates) if replicates > 1 else 0.0
 
 
 def replicates_for(chance: float) -> int:
-    """Return the smallest number of replicates, two or more, that can carry a probability."""
+    """Find the smallest number of replicates, two or more, that supports a probability."""
     return next(n for n in count(2) if least_chance(n) <= chance)
 
 
 def _variance(stratum: Stratum) -> tuple[float, float, float, bool]:
-    """Return what the units of a stratum add to the variance of the mean over replicates.
+    """Compute the contribution of a stratum's units to the variance of the mean over replicates.
 
     Returns:
-        The variance of their means over replicates, the part of it that is their interplay with the placement, the
-        degrees of freedom, and whether blocks of time are too short for what drifts.
+        The variance of their means over replicates, the part of it that is their interaction with the
+            placement, the degrees of freedom, and whether blocks of time are too short for the drift.
     """
     n = len(stratum.parts)
     blocks, length, drifts = _in_blocks(stratum)
     freedom, correction = _freedom(stratum, length)
-    # Few units count at their full size, mean included; of many the spread around the mean, n / (n - 1) of it.
+    # Few units count at their full size, including the mean. Of many, the spread around the mean counts, n / (n - 1) of
+    # it.
     means = correction * float((blocks.mean(axis=0) ** 2).sum()) / length
     interplay = correction * float(blocks.var(axis=0, ddof=1).sum()) / (n * length) if n > 1 else 0.0
     return means, interplay, freedom, drifts
 
 
 def _in_blocks(stratum: Stratum) -> tuple[FloatArray, int, bool]:
-    """Return the parts of a stratum's units, cells of time in blocks; a block's length; and whether it is too short."""
+    """Find the parts of a stratum's units, with cells of time in blocks.
+
+    The other results are a block's length, and whether it is too short.
+    """
     if stratum.block is None:
         return stratum.parts, 1, False
     length, is_short = block_length(stratum.parts.mean(axis=0), stratum.block)
@@ -215,20 +223,21 @@ def _in_blocks(stratum: Stratum) -> tuple[FloatArray, int, bool]:
 
 
 def _freedom(stratum: Stratum, length: int) -> tuple[float, float]:
-    """Return the degrees of freedom of a variance over units, and the factor by which their squares are too small.
+    """Compute the degrees of freedom of a variance over units, and the correction factor of their squares.
 
-    Where some units weigh more than others it lies between what Kish's number of units and what Satterthwaite's rule
-    for weighted squares say, of which the one is measured to be too large and the other too small.
+    The squares are too small by this factor. If some units weigh more than others the degrees lie between
+    Kish's number of units, which measurements show to be too large, and Satterthwaite's rule for weighted
+    squares, which is too small.
     """
     units = stratum.parts.shape[1] / length
     if stratum.is_few:
         return max(1.0, units), 1.0
     freedom = units - 1
     if stratum.block is None:
-        # By their largest: squares of very large weights are no numbers.
+        # Divided by their largest, since squares of very large weights overflow.
         shares = stratum.weights / (stratum.weights.max(initial=0.0) or 1.0)
         squares = effective(shares**2)
-        # What whole namespaces send varies by leaps: of these the smaller number is measured to be right.
+        # Whole namespaces vary in jumps, and for these the smaller number is correct by measurement.
         has_leaps = stratum.kind in ("namespaces", "tenants") and not stratum.is_recounted
         most = squares - 1 if has_leaps else (effective(shares) - 1 + squares) / 2
         freedom = min(freedom, most)

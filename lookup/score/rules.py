@@ -1,6 +1,6 @@
-"""Read and check the rules of a verdict that name figures: those that decide the exit code, and their margins.
+"""Read and check the rules of a verdict that name figures, which are primary metrics and their margins.
 
-These are apart from `verdict`, which needs scipy: commands check an evaluation without the extra that brings it.
+They are separate from `verdict`, which needs scipy, so commands can check an evaluation without that extra.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Name = tuple[str, str | None]
 
 
 def default_primary(labels: Iterable[str]) -> tuple[str, ...]:
-    """Return the figures that decide if the settings name none.
+    """Choose the figures that decide if the settings name none.
 
-    They say whether clients are served, near, evenly and in peace: a short list, since every further comparison makes
-    it harder to find a difference in any.
+    They measure whether clients are served, nearby, evenly and with few moves. The list is short, since every
+    further comparison makes it harder to find a difference.
 
     Args:
         labels: properties by which a policy places, or that settings give to clients.
@@ -32,10 +32,10 @@ def default_primary(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_rules(rules: VerdictSection, metrics: Sequence[Metric]) -> None:
-    """Refuse primary metrics and margins that name no metric, or a key their metric never has.
+    """Refuse primary metrics and margins that do not name a metric, or name a key that their metric never has.
 
     Raises:
-        SettingsError: all wrong names together.
+        SettingsError: with all wrong names together.
     """
     known = {metric.name: metric for metric in metrics}
     problems = []
@@ -59,10 +59,10 @@ def check_rules(rules: VerdictSection, metrics: Sequence[Metric]) -> None:
 
 
 def check_measured(rules: VerdictSection, metrics: Sequence[Metric], measured: Iterable[Name]) -> None:
-    """Refuse primary metrics whose key depends on the log if the log has no such key: no policy could fail on it.
+    """Refuse primary metrics with a key that the log does not have, since no policy could fail on them.
 
     Raises:
-        SettingsError: all such names together, with the keys there are.
+        SettingsError: with all such names together, and the existing keys.
     """
     closed = {metric.name for metric in metrics if every_key_of(metric) is not None}
     measured = set(measured)
@@ -78,10 +78,10 @@ def check_measured(rules: VerdictSection, metrics: Sequence[Metric], measured: I
 
 
 def margin_of(metric: Metric, key: str | None, rules: VerdictSection, incumbent: float) -> float:
-    """Return what counts as no difference, in the metric's unit.
+    """Compute the tolerance below which a difference does not count, in the metric's unit.
 
-    It is a share of the incumbent's value, and of a value near 0 the share of a share, so that it has no jump there. Of
-    a guarded ratio it is the share itself: of all lookups, or of all time of brokers.
+    It is a share of the incumbent's value. For a value near 0 it is the share of a share, which avoids a jump.
+    For a guarded ratio it is the share itself, of all lookups or of all time of brokers.
     """
     named = rules.margins.get(f"{metric.name}:{key}", rules.margins.get(metric.name))
     if question_of(metric) == "log" and named is None:
@@ -98,12 +98,12 @@ def may_decide(holds_for: str | None, rules: VerdictSection) -> bool:
 
 
 def name_of(named: str) -> Name:
-    """Return metric and key of a name in the settings."""
+    """Split a name in the settings into metric and key."""
     metric, colon, key = named.partition(":")
     return metric, key if colon else None
 
 
 def selects(named: str, name: Name) -> bool:
-    """Return whether a name in the settings means a figure; without a key it means all of its metric."""
+    """Check whether a name in the settings selects a figure. Without a key it selects all of its metric."""
     metric, key = name_of(named)
     return metric == name[0] and key in (None, name[1])

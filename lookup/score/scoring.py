@@ -1,4 +1,4 @@
-"""Score a replay: from its sums to estimates, fidelity, verdicts and the exit code."""
+"""Score a replay from its sums to estimates, fidelity, verdicts and the exit code."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class ScoringPlan:
     policies: tuple[str, ...]
     evaluation: EvaluationSection
     rules: VerdictSection
-    #: properties that a policy reads or that settings give to clients: matching them is what users care about
+    #: properties that a policy reads or that settings give to clients, whose match matters to users
     labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """One figure as logged and as replayed; NaN if unknown."""
+    """One figure as logged and as replayed, NaN if unknown."""
 
     metric: str
     key: str | None
@@ -44,7 +44,8 @@ class Fidelity:
     #: range in which one more replicate would lie, the ranges of all figures together with 95 %
     low: Number
     high: Number
-    #: distance of the logged figure from that range: differences between policies up to this may be the replay's own
+    #: distance of the logged figure from that range. Smaller differences between policies may come from the replay
+    #: itself
     gap: Number
     #: why there is no gap
     reason: str | None
@@ -52,11 +53,11 @@ class Fidelity:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A replay with everything a report says about it."""
+    """A replay with all contents of its report."""
 
     plan: ScoringPlan
     metrics: Sequence[Metric]
-    #: ordered by part of the demand, policy, metric, key; pooled before clusters
+    #: ordered by part of the demand, policy, metric, key, with pooled before clusters
     estimates: Sequence[Estimate]
     verdicts: Sequence[Verdict]
     #: by how much the best of so many equals would look better, of every figure that several candidates are judged by
@@ -65,7 +66,7 @@ class Scored:
     inputs: InputFacts
     #: why verdicts on a policy hold for its placement only, by policy
     placed_once: Mapping[str, str]
-    #: why a policy cannot do what it says on this log, by policy
+    #: why a policy cannot act as intended on this log, by policy
     cannot_act: Mapping[str, str]
     exit_code: int
     #: the best that owners of a policy's bundles could make of a figure of locality if they moved freely, by policy,
@@ -91,7 +92,7 @@ class Scored:
 
 
 def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: ScoringPlan) -> Scored:
-    """Turn the sums of a replay into values, intervals and verdicts.
+    """Compute values, intervals and verdicts from the sums of a replay.
 
     Raises:
         SettingsError: if the rules name a metric that does not exist, or a key that the log does not have.
@@ -144,7 +145,7 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: ScoringPlan) 
 
 
 def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: str | None) -> list[Fidelity]:
-    """Compare every pooled figure of the incumbent with that of the logged choices: would a replicate show it?
+    """Compare every pooled figure of the incumbent with the logged one, which a replicate could show.
 
     The range of a figure is that of one more replicate, by Student's t.
 
@@ -192,9 +193,9 @@ def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: Scoring
 
 
 def _are_equal_replicates(series: Sequence[Series]) -> bool:
-    """Return whether all replicates of a policy have the same sums, though it gave bundles an owner.
+    """Check whether all replicates of a policy have the same sums, though it gave bundles an owner.
 
-    A policy that never gives an owner, as far as is known, has no luck with it.
+    A policy that is not known to have ever given an owner does not have random variation from that.
     """
     counts = [part.sums for figure in series if figure.name == ("assignments", None) for part in figure.parts.values()]
     if counts and not any(sums.any() for sums in counts):

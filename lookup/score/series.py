@@ -1,4 +1,4 @@
-"""Group sums into series: one per policy, metric, key and part of the demand, with its sums by cluster and seed."""
+"""Group sums into series, one per policy, metric, key and part of the demand, with sums by cluster and seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Series", "series_of"]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One figure of one policy; a seed is a replicate."""
+    """One figure of one policy. Each seed is a replicate."""
 
     policy: str
     metric: Metric
@@ -44,17 +44,17 @@ class Series:
         return tuple(sorted({seed for _, seed in self.parts}))
 
     def value(self) -> float:
-        """Return the observed value, pooled over all clusters, the mean over seeds; NaN if there is none."""
+        """Compute the observed value, pooled over all clusters, the mean over seeds, NaN if there is none."""
         return float(np.mean([self.value_of_seed(seed) for seed in self.seeds]))
 
     def value_of_seed(self, seed: int, cluster: str | None = None) -> float:
-        """Return the value of one replicate in one cluster or pooled over all; NaN if there is nothing to measure."""
+        """Compute the value of one replicate in one cluster or pooled over all, NaN if nothing was measured."""
         clusters = self.clusters if cluster is None else (cluster,)
         sums = [self.parts[name, seed].sums for name in clusters if (name, seed) in self.parts]
         if not sums:
             return float("nan")
         if self.metric.resample == "none":
-            # The metric needs all rows; clusters have different numbers of them, and the missing ones are zero.
+            # The metric needs all rows. Clusters have different numbers of them, and the missing ones are zero.
             rows = np.zeros((max(len(part) for part in sums), sums[0].shape[1]))
             for part in sums:
                 rows[: len(part)] += part
@@ -64,17 +64,19 @@ class Series:
 
 
 def series_of(sums: Sequence[MetricSums], metrics: Sequence[Metric], policies: Sequence[str]) -> list[Series]:
-    """Group sums into series, ordered by policy and metric as given, then key and part; other policies are left out.
+    """Group sums into series, ordered by policy and metric as given, then key and part.
+
+    Other policies are left out.
 
     Raises:
-        PluginError: if the sums of a metric have not as many columns everywhere, so that they do not add up.
+        PluginError: if the sums of a metric have different numbers of columns, so that they do not add up.
     """
     known = {metric.name: metric for metric in metrics}
     parts: dict[tuple[str, str, str | None, tuple[tuple[str, str], ...]], dict[tuple[str, int], MetricSums]]
     parts, widths = defaultdict(dict), dict[str, int]()
     for part in sums:
         width = part.sums.shape[1]
-        # Metrics of plug-ins answer per batch: only here all their batches come together.
+        # Metrics of plug-ins answer per batch, and only here all their batches come together.
         if widths.setdefault(part.metric, width) != width:
             batch = f"in cluster {part.cluster!r} under policy {part.policy!r}"
             right = f"sums of shape (n, {widths[part.metric]}) elsewhere; k must be the same for all batches"

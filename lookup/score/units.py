@@ -1,8 +1,9 @@
-"""Tell what a figure owes to each unit of demand and to each event, in every replicate.
+"""Compute the contribution of each unit of demand and of each event to a figure, in every replicate.
 
-A unit is who sends together (a bundle, a namespace or a tenant) or a block of neighbouring cells of time. An event is a
-broker that was lost, or a bundle that an administrator unloaded or that was split. What a unit adds to a figure is what
-it loses without the unit (the delete-one jackknife), so that the same sums give the same interval everywhere.
+A unit is a group that sends together (a bundle, a namespace or a tenant) or a block of neighbouring cells
+of time. An event is a lost broker, or a bundle that an administrator unloaded or that was split. The
+contribution of a unit is the change of the figure without it (the delete-one jackknife), so the same sums
+give the same interval everywhere.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _ROUNDING = 1e-12
 class Layout:
     """Units and events that all series of a run share, so that policies are compared unit by unit.
 
-    Units and events without a figure under any policy are left out: nothing happened in them.
+    Units and events without a figure under any policy are left out, since nothing happened in them.
     """
 
     #: seeds of the replicates, ascending
@@ -56,7 +57,7 @@ class Layout:
     epochs: Mapping[str, IndexArray]
     #: numbers of the events with figures among the cluster's, by cause and cluster, shape (n_events,)
     events: Mapping[str, Mapping[str, IndexArray]]
-    #: with fewer events of a cause, what they did is counted at its full size
+    #: with fewer events of a cause, their effect is counted at its full size
     min_events: int = 1
     #: with fewer units of equal weight, finer ones are the units
     min_units: int = 2
@@ -82,19 +83,19 @@ class Units:
 class Stratum:
     """Contribution of the units of one kind to a figure."""
 
-    #: the source of luck that the units stand for, "demand" or "events"
+    #: the random source of the units, "demand" or "events"
     source: Luck
-    #: what the figure owes to each unit, by replicate, shape (n_replicates, n_units)
+    #: the contribution of each unit to the figure, by replicate, shape (n_replicates, n_units)
     parts: FloatArray
     #: how much each unit counts, in any measure, shape (n_units,)
     weights: FloatArray
     #: if the units are cells of time, how many neighbours are taken together at least
     block: int | None = None
-    #: whether there are so few that each counts at its full size, since their spread says nothing
+    #: whether there are so few that each counts at its full size, since their spread is unknown
     is_few: bool = False
     #: whether they might have come otherwise although the demand is as it was
     is_on_log: bool = False
-    #: what they are, if they send the demand
+    #: kind of units, if they send the demand
     kind: SenderKind | None = None
     #: whether the figure was counted again without each of them, which overstates how much it varies
     is_recounted: bool = False
@@ -102,7 +103,7 @@ class Stratum:
     within: Stratum | None = None
 
     def at(self, depth: int) -> Stratum:
-        """Return the units so many steps finer, or the finest."""
+        """Find the units at a finer level by this many steps, or the finest."""
         return self if self.within is None or not depth else self.within.at(depth - 1)
 
 
@@ -121,7 +122,7 @@ class Sample:
 
     @property
     def mean(self) -> float:
-        """The mean over replicates; NaN if there is nothing to measure."""
+        """The mean over replicates, NaN if nothing was measured."""
         return float(self.values.mean())
 
     @property
@@ -132,13 +133,13 @@ class Sample:
 
     @cached_property
     def depth(self) -> int:
-        """How many steps the units of demand are finer than the coarsest, since of those there are too few."""
+        """The number of steps by which the units are finer than the coarsest, of which there are too few."""
         most = len(get_args(SenderKind)) - 1
         return next((depth for depth in range(most) if is_enough(self.weights(depth), self.min_units)), most)
 
     @property
     def units(self) -> Units | None:
-        """What the units of demand are; None if there are none but blocks of time."""
+        """The kind of the units of demand, None if there are only blocks of time."""
         senders = [stratum for stratum in self.strata or () if stratum.kind is not None]
         kind = next((stratum.at(self.depth).kind for stratum in senders), None)
         if kind is None:
@@ -148,7 +149,7 @@ class Sample:
         return Units(kind, int(np.count_nonzero(weights)), effective(weights), is_taken_for_granted=is_finer)
 
     def weights(self, depth: int = 0) -> FloatArray:
-        """Return how much each sender counts, at so many steps finer than the coarsest."""
+        """Compute the weight of each sender, at this many steps finer than the coarsest."""
         senders = [stratum.at(depth) for stratum in self.strata or () if stratum.kind is not None]
         return np.concatenate([np.zeros(0), *(stratum.weights for stratum in senders)])
 
@@ -168,9 +169,9 @@ def layout_of(  # noqa: PLR0913  a run's settings and what is known of its sende
     Args:
         cell_s: seconds of a cell of time.
         block_s: seconds of a block of neighbouring cells.
-        min_events: with fewer events of a cause, what they did is counted at its full size.
-        min_units: with fewer units of equal weight, finer ones are the units.
-        senders: by cluster; where it is not known who sends, each bundle is a sender.
+        min_events: with fewer events of a cause, their effect is counted at its full size.
+        min_units: with fewer units of equal weight, finer units are used.
+        senders: by cluster. If senders are unknown, each bundle is a sender.
         by_tenant: whether the namespaces of a tenant send together.
     """
     parts = [(figure, cluster, part) for figure in series for (cluster, _), part in figure.parts.items()]
@@ -186,8 +187,8 @@ def layout_of(  # noqa: PLR0913  a run's settings and what is known of its sende
     for cluster, cause_of in causes.items():
         for number in active[cluster].tolist():
             events.setdefault(cause_of[number], {}).setdefault(cluster, []).append(number)
-    # Everything is sorted: floating-point sums depend on the order of their terms, and figures must not depend on the
-    # order in which clusters were replayed.
+    # Everything is sorted, since floating-point sums depend on the order of their terms, and figures must not depend on
+    # the order in which clusters were replayed.
     return Layout(
         seeds=tuple(sorted({seed for figure in series for _, seed in figure.parts})),
         bundles=_active(parts, _bundles_of, ("bundle", "event")),
@@ -212,7 +213,7 @@ def _senders(known: Senders, *, by_tenant: bool) -> Kinds:
 
 
 def _shares(known: Senders, *, by_tenant: bool) -> Kinds:
-    # The first bundle of a share stands for it.
+    # The first bundle of a share represents it.
     _, first = np.unique(known.share, return_index=True)
     coarser: Kinds = [(kind, numbers[first]) for kind, numbers in _senders(known, by_tenant=by_tenant)]
     finest: Kinds = [("bundles", np.arange(len(first)))]
@@ -221,7 +222,7 @@ def _shares(known: Senders, *, by_tenant: bool) -> Kinds:
 
 
 def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample:
-    """Return a series in every replicate, in one cluster or pooled over all, with what each unit adds to it."""
+    """Compute a series in every replicate, in one cluster or pooled over all, with the contribution of each unit."""
     clusters = series.clusters if cluster is None else (cluster,)
     values = np.array([series.value_of_seed(seed, cluster) for seed in layout.seeds])
     if series.metric.resample == "none":
@@ -235,7 +236,7 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
     if series.metric.resample == "time":
         cells = np.zeros((len(layout.seeds), len(layout.cells), _width(series)))
         for replicate, part in parts:
-            # Clusters begin at different times; cells of one time are one unit of all of them.
+            # Clusters begin at different times. Cells of one time are one unit of all of them.
             first = int(np.searchsorted(layout.cells, part.start_us))
             cells[replicate, first : first + len(part.sums)] += part.sums
         # A single cell, like a single bundle, counts at its full size.
@@ -253,7 +254,7 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
 
 
 def minus(a: Sample, b: Sample, *, is_paired: bool = True) -> Sample:
-    """Return the difference of two samples of one metric, replicate by replicate and unit by unit."""
+    """Subtract two samples of one metric, replicate by replicate and unit by unit."""
     strata = None
     if a.strata is not None and b.strata is not None:
         strata = tuple(_less(x, y) for x, y in zip(a.strata, b.strata, strict=True))
@@ -262,25 +263,25 @@ def minus(a: Sample, b: Sample, *, is_paired: bool = True) -> Sample:
 
 def _less(x: Stratum, y: Stratum) -> Stratum:
     parts = x.parts - y.parts
-    # What is left of two equal numbers is no difference, and would be taken for one that drifts.
+    # The rounding error between two equal numbers is not a difference, and would look like drift.
     parts[np.abs(parts) <= _ROUNDING * (np.abs(x.parts) + np.abs(y.parts))] = 0.0
     within = None if x.within is None or y.within is None else _less(x.within, y.within)
     return replace(x, parts=parts, weights=x.weights + y.weights, within=within)
 
 
 def is_enough(weights: FloatArray, min_units: int) -> bool:
-    """Return whether units of some weights are worth as many of equal weight, two at least."""
+    """Check whether units of some weights are worth as many of equal weight, two at least."""
     # Rounding makes eight equal bundles a little fewer.
     return effective(weights) >= max(2, min_units) * (1 - 1e-9)
 
 
 def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *, is_few: bool = False) -> FloatArray:
-    """Return what the figure owes to each unit: its loss without it, the others standing in for the unit.
+    """Compute the part of the figure for each unit, which is its loss if the other units replace the unit.
 
     Args:
         rows: sums of the units, shape (n_replicates, n_units, k).
-        totals: sums of everything the figure is made of, shape (n_replicates, k); None: the rows are all there is.
-        is_few: nothing stands in for a unit.
+        totals: sums of the whole figure, shape (n_replicates, k), None if the rows are complete.
+        is_few: whether no other units replace a unit.
 
     Returns:
         Shape (n_replicates, n_units).
@@ -292,27 +293,27 @@ def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *
     share = 1.0 if is_few else (n - 1) / n
     lost = rows if is_few else (rows - rows.mean(axis=1, keepdims=True)) / share
     value, rest = value_of(series.metric, totals)[:, None], totals[:, None, :] - lost
-    # A unit may be all there is: what rounding leaves of the others is nothing, and nothing can be measured on it.
+    # A unit may be the only one. The rounding error that remains without it is nothing, and cannot be measured on.
     rest[np.abs(rest) <= _ROUNDING * np.abs(totals[:, None, :])] = 0.0
     without = value_of(series.metric, rest)
-    # A replicate with nothing to measure has no parts; its value is NaN already.
+    # A replicate without measurements does not have parts. Its value is NaN already.
     parts: FloatArray = np.nan_to_num(share * (value - without))
     return parts
 
 
 def _weights(rows: FloatArray) -> FloatArray:
-    """Return how much units count, shape (n_units,): the last of a metric's sums is what it is relative to, if any."""
+    """Compute the weights of units, shape (n_units,), from the last of a metric's sums, the reference of a ratio."""
     weights: FloatArray = np.abs(rows[..., -1]).mean(axis=0)
     return weights
 
 
 def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterator[Stratum]:
-    """Yield the strata of some clusters: their bundles, then the events of each cause, or else the registry epochs."""
+    """Yield the strata of some clusters, first bundles, then the events of each cause, or else registry epochs."""
     for name in clusters:
         rows = _rows(series, name, layout, _bundles_of, layout.bundles[name])
         yield _nest_bundles(series, rows, totals, layout.senders.get(name, ()), layout.bundles[name])
     if series.metric.resample == "event":
-        # By cause: losses of brokers are compared with each other, not with unloads.
+        # By cause, so that losses of brokers are compared with each other, not with unloads.
         for by_cluster in layout.events.values():
             by_name = [
                 _rows(series, name, layout, _events_of, by_cluster[name]) for name in clusters if name in by_cluster
@@ -321,12 +322,12 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
                 events = np.concatenate(by_name, axis=1)
                 # A single event has no spread, whatever is asked for.
                 is_few = events.shape[1] < max(2, layout.min_events)
-                # Events of one cause stand for one another, however much each of them moved.
+                # Events of one cause are exchangeable, for any number of moves of each.
                 parts, equal = _parts(series, events, totals, is_few=is_few), np.ones(events.shape[1])
                 yield Stratum("events", parts, equal, is_few=is_few, is_on_log=True)
     elif "events" in luck_of(series.metric):
-        # Between two changes of the registry there were other brokers to choose from: an epoch is an event. How much of
-        # the demand met which is the demand's luck.
+        # Between two changes of the registry the choice of brokers was different, so an epoch is an event. The share of
+        # demand in each is part of the variation of demand.
         for name in clusters:
             if len(layout.epochs.get(name, ())) > 1:
                 rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
@@ -334,7 +335,7 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
 
 
 def _nest_bundles(series: Series, rows: FloatArray, totals: FloatArray, senders: Kinds, bundles: IndexArray) -> Stratum:
-    """Return the bundles of a cluster within who sends to them."""
+    """Nest the bundles of a cluster within their senders."""
     # A single bundle or sender has no spread of its own and counts at its full size.
     is_few = rows.shape[1] == 1
     parts = _parts(series, rows, totals, is_few=is_few)
@@ -350,7 +351,7 @@ def _nest_bundles(series: Series, rows: FloatArray, totals: FloatArray, senders:
 def _senders_over_time(
     series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray
 ) -> Iterator[Stratum]:
-    """Yield the senders of each cluster by what a figure over time is without them, if that was counted."""
+    """Yield the senders of each cluster by the change of a figure over time without them, if that was counted."""
     for name in clusters:
         of_seed = {seed: series.parts[name, seed] for seed in layout.seeds if (name, seed) in series.parts}
         if not any(len(part.without) for part in of_seed.values()):
@@ -371,11 +372,11 @@ def _senders_over_time(
 
 
 def _center(parts: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return what units with any weight add to a figure beyond what each does: any traffic less is less balance."""
+    """Centre the contributions of units with any weight, since any traffic less is less balance."""
     is_active = weights > 0
     n = int(is_active.sum())
     means = parts.sum(axis=1, keepdims=True) / max(1, n)
-    # The others do not stand in for a unit that was left out.
+    # The others do not replace a unit that was left out.
     centred: FloatArray = np.where(is_active, (parts - means) * ((n - 1) / max(1, n)), 0.0)
     return centred
 
@@ -404,7 +405,7 @@ def _width(series: Series) -> int:
 def _active(
     parts: Iterable[tuple[Series, str, MetricSums]], rows: Callable[[MetricSums], FloatArray], kinds: Sequence[Resample]
 ) -> dict[str, IndexArray]:
-    """Return the numbers of the rows with any figure in any series over units of these kinds, by cluster."""
+    """Find the numbers of the rows with any figure in any series over units of these kinds, by cluster."""
     masks: dict[str, BoolArray] = {}
     for series, cluster, part in parts:
         if series.metric.resample in kinds:
@@ -414,7 +415,7 @@ def _active(
     return {cluster: np.flatnonzero(mask) for cluster, mask in sorted(masks.items())}
 
 
-# Rows of events stand behind those of bundles.
+# Rows of events follow those of bundles.
 def _bundles_of(part: MetricSums) -> FloatArray:
     return part.sums[: len(part.sums) - len(part.events)]
 

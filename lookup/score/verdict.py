@@ -1,7 +1,8 @@
-"""Judge candidates: each against the re-simulated incumbent, metric by metric, pooled over clusters.
+"""Judge each candidate against the re-simulated incumbent, metric by metric, pooled over clusters.
 
-A verdict says whether it rests on too few blocks of time, bundles or events, and by how much the best of several equal
-candidates would look better. Intervals come from `luck`, rules from the settings: `docs/scoring.md`.
+A verdict reports whether it rests on too few blocks of time, bundles or events, and by how much the best of
+several equal candidates would look better. Intervals come from `luck`, rules from the settings
+(`docs/scoring.md`).
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ HoldsFor = Literal["policy", "placement", "hours", "independence"]
 #: Whether it is shown that a guarded figure does not get worse, that it does, or neither.
 Guard = Literal["kept", "lost", "open"]
 
-#: Lookups whose loss is not told from luck where it is no certain one.
+#: Lookups whose loss is not significant unless it is certain.
 _HANDFUL = 5
-#: Probability with which any comparison for the exit code tells equals apart if a loss is said: half of these are
-#: losses, so that of two hundred runs of equals one may fail. For a gain it is LEVEL.
+#: Probability that any comparison for the exit code decides between equals when a loss is reported. Half of such
+#: decisions are losses, so that of two hundred runs of equals one may fail. For a gain it is LEVEL.
 GATE_LEVEL = 0.01
-#: Advice that would make an interval narrower, by the source of most of the luck in it.
+#: Advice for a narrower interval, by its largest random source.
 _REMEDIES: Mapping[Luck, str] = {
     "placement": "most of the noise comes from the placement, which more seeds would average out",
     "demand": "most of the noise comes from the demand, which a longer log or more bundles would reduce",
@@ -54,18 +55,18 @@ _DRIFTS = "the difference drifts over the whole log, so only a longer log can de
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What one question gets for an answer: the interval of a difference, and how probable it is between equals."""
+    """The answer to one question, which is the interval of a difference and its probability between equals."""
 
     #: 95 % interval of the verdict's delta, NaN if there is none
     low: Number
     high: Number
-    #: probability of a difference as large between equals, two-sided; NaN if there is no interval
+    #: two-sided probability of a difference as large between equals, NaN without an interval
     p_value: Number
 
 
 @dataclass(frozen=True, slots=True)
 class InCluster:
-    """The difference in one cluster; all of a run hold together with 95 %."""
+    """The difference in one cluster. All differences of a run hold together with 95 %."""
 
     cluster: str
     #: as the verdict's
@@ -85,31 +86,31 @@ class Verdict:
     verdict: Word
     #: why it is inconclusive, else None
     reason: str | None
-    #: candidate - incumbent, turned so that up is better; NaN if one has no value
+    #: candidate - incumbent, turned so that up is better, NaN if one has no value
     delta: Number
     #: 95 % interval of delta for the question that is judged, NaN if there is none
     low: Number
     high: Number
     #: whether it may decide the exit code
     primary: bool
-    #: what counts as no difference, in the metric's unit
+    #: tolerance below which a difference does not count, in the metric's unit
     margin: Number = math.nan
-    #: "placement" if another draw of luck may turn it: no replicate shows how a policy would place with other names;
-    #: "hours" if the difference drifts so slowly that other hours may turn it; "independence" if so few senders have
-    #: the traffic that what they send has to be taken for independent
+    #: "placement" if another random draw may reverse it, since no replicate shows a policy's placement with other
+    #: names. "hours" if the difference drifts so slowly that other hours may reverse it. "independence" if so few
+    #: senders have the traffic that their demand has to be assumed independent
     holds_for: HoldsFor = "policy"
     #: probability of a difference as large between equals, NaN if there is no interval
     p_value: Number = math.nan
-    #: the same with all comparisons counted in that are made together (Holm): those that may decide the exit code, or
-    #: else those of one figure; NaN if there is none
+    #: the same, adjusted for all comparisons made together (Holm), which are the ones for the exit code, or else the
+    #: ones of one figure, NaN if there is none
     p_family: Number = math.nan
-    #: what it would be if it were the only comparison; None if it is just that
+    #: the verdict if it were the only comparison, None if it is the same
     alone: Word | None = None
-    #: what low, high and p_value are about: this log alone, or demand like it
+    #: subject of low, high and p_value, either this log alone or similar demand
     question: Question = "demand"
-    #: of a metric that is judged on this log: whether nothing is lost; None of others
+    #: for a metric that is judged on this log, whether there is no loss, None for others
     guard: Guard | None = None
-    #: what the demand is made of that it rests on; None if it is judged on this log, or has no interval
+    #: senders of the demand that it rests on, None if it is judged on this log, or has no interval
     units: Units | None = None
     #: the answers to both questions
     on_log: Span = Span(math.nan, math.nan, math.nan)
@@ -124,13 +125,13 @@ class Verdict:
 
     @property
     def is_decided(self) -> bool:
-        """Whether candidate and incumbent are told apart."""
+        """Whether the difference between candidate and incumbent is decided."""
         return self.verdict in ("better", "worse")
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Everything verdicts rest on besides the two estimates."""
+    """The inputs of verdicts other than the two estimates."""
 
     incumbent: str
     rules: VerdictSection
@@ -142,7 +143,7 @@ class Case:
     #: policies whose verdicts hold for their placement only, and those whose replicates are not paired with others'
     placed_once: frozenset[str] = frozenset()
     unpaired: frozenset[str] = frozenset()
-    #: why no verdict against the incumbent is possible; None: verdicts are possible
+    #: why no verdict against the incumbent is possible, None if verdicts are possible
     refused: str | None = None
     #: metrics that are judged on this log alone
     guarded: frozenset[str] = frozenset()
@@ -162,10 +163,10 @@ def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) ->
             candidate, incumbent = of_policy.get((policy, *name)), of_policy.get((case.incumbent, *name))
             known = candidate if _has(candidate) else incumbent
             if known is None or not _has(known) or known.series.metric.better == "info":
-                continue  # nothing to judge: no value under either of the two, or no direction
+                continue  # nothing to judge, since neither has a value, or there is no direction
             primary = any(selects(named, name) for named in case.primary)
             if known.series.metric.resample == "none" and not primary:
-                continue  # no interval, no verdict: only where one is asked for it is said that there is none
+                continue  # without interval there is no verdict, which is reported only where a verdict was requested
             judged.add(name)
             once = "placement" in luck_of(known.series.metric) and bool(case.placed_once & {policy, case.incumbent})
             blank = replace(_blank(policy, name, case, primary=primary), holds_for="placement" if once else "policy")
@@ -179,9 +180,10 @@ def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) ->
 
 
 def exit_code(verdicts: Sequence[Verdict], rules: VerdictSection) -> int:
-    """Return 3 if a candidate is worse on a primary metric, 4 if a decision that is asked for is missing, else 0.
+    """Find the exit code, 3 if a primary metric is worse, 4 without a required decision, else 0.
 
-    A guarded metric must not get worse. Rules may ask for a decision on every primary metric, and accept one placement.
+    A guarded metric must not get worse. Rules may require a decision on every primary metric, and accept one
+    placement.
     """
     primary = [verdict for verdict in verdicts if verdict.primary]
     deciding = [verdict for verdict in primary if may_decide(verdict.holds_for, rules)]
@@ -193,7 +195,7 @@ def exit_code(verdicts: Sequence[Verdict], rules: VerdictSection) -> int:
 
 
 def is_undecided(verdict: Verdict) -> bool:
-    """Return whether it is open what was asked: of a guarded figure that it is kept, of others what it is."""
+    """Check whether the question is open. For a guarded figure it is a possible loss, for others the verdict."""
     return verdict.guard == "open" if verdict.guard is not None else verdict.verdict == "inconclusive"
 
 
@@ -254,9 +256,9 @@ def _measure(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | N
 def _pronounce(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
     """Give the word on a difference with an interval, or the reason why there is none."""
     gap = float(np.nan_to_num(case.gaps.get(drawn.name, 0.0)))
-    # Of what holds for one placement anyway it need not be said that it holds for these hours too.
+    # If it holds for one placement only, the restriction to these hours need not be reported.
     decided = replace(drawn, holds_for=_scope(drawn, luck)) if drawn.holds_for == "policy" else drawn
-    # What is guarded is guarded on the log as it was replayed, under both policies with the same error.
+    # A guarded figure is judged on the log as replayed, under both policies with the same error.
     apart = gap if drawn.guard is None else 0.0
     if -drawn.margin <= drawn.low - apart and drawn.high + apart <= drawn.margin:
         return replace(decided, verdict="equivalent")
@@ -265,7 +267,7 @@ def _pronounce(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
             f"the difference is not above the fidelity gap {gap:.3g}: the replayed incumbent is that far from the log"
         )
         return replace(drawn, reason=reason)
-    # What is guarded may be worse by its margin.
+    # A guarded figure may be worse by its margin.
     lost = 0.0 if drawn.guard is None else -drawn.margin
     if drawn.low > 0 or drawn.high < lost:
         if luck.least <= LEVEL:
@@ -283,14 +285,14 @@ def _pronounce(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
 
 
 def _scope(drawn: Verdict, luck: Spread) -> HoldsFor:
-    """Return for what a decided difference holds, if any placement shows it."""
+    """Find the range in which a decided difference holds, if any placement shows it."""
     if luck.is_drifting:
         return "hours"
     return "independence" if drawn.units is not None and drawn.units.is_taken_for_granted else "policy"
 
 
 def _judge_guard(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0) -> Verdict:
-    """Say of a guarded metric whether no more than `tolerated` is lost at worst, by the one-sided lower bound."""
+    """Judge whether a guarded metric loses no more than `tolerated` at worst, by the one-sided lower bound."""
     if verdict.guard is None:
         return verdict
     if verdict.verdict == "worse":
@@ -302,7 +304,7 @@ def _judge_guard(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0
 
 
 def _handful(series: Series) -> float:
-    """Return the share that a handful of lookups is, 0.0 of other figures: smaller losses are not told from luck."""
+    """Compute the share of a few lookups, 0.0 for other figures. Smaller losses are not significant."""
     if series.metric.unit != "ratio" or series.metric.grain != "lookup":
         return 0.0
     lookups = sum(float(part.sums[:, -1].sum()) for part in series.parts.values()) / len(series.seeds)
@@ -310,10 +312,10 @@ def _handful(series: Series) -> float:
 
 
 def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
-    """Take back what chance alone would bring among all comparisons that are made for one purpose.
+    """Revoke decisions that chance alone would bring among all comparisons made for one purpose.
 
-    Those that may decide the exit code are one family; of every other figure those of all candidates are, since the
-    best of many is looked at first.
+    Comparisons that may decide the exit code are one family. For every other figure the comparisons of all
+    candidates are one, since readers look at the best of many first.
     """
     families: dict[Name | None, list[int]] = {}
     for index, verdict in enumerate(verdicts):
@@ -329,20 +331,23 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Return probabilities of differences between equals with all comparisons counted in that are made together.
+    """Adjust probabilities of differences between equals for all comparisons made together.
 
     Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6 (1979).
     """
     adjusted, highest = [1.0] * len(chances), 0.0
     for rank, place in enumerate(sorted(range(len(chances)), key=lambda place: chances[place])):
-        # The running maximum keeps the order: none may pass that is less probable than one that failed.
+        # The running maximum keeps the order, since no comparison may pass that is less probable than a failed one.
         highest = max(highest, min(1.0, (len(chances) - rank) * chances[place]))
         adjusted[place] = highest
     return adjusted
 
 
 def _among(verdict: Verdict, members: int, case: Case, *, decides: bool) -> Verdict:
-    """Return a verdict as one of several comparisons: light if chance among so many brings such a difference."""
+    """Judge a verdict as one of several comparisons.
+
+    It is undecided if chance among so many brings such a difference.
+    """
     level = GATE_LEVEL if decides and verdict.verdict == "worse" else LEVEL
     if not verdict.is_decided or verdict.p_family <= level:
         return verdict
@@ -361,11 +366,11 @@ def _among(verdict: Verdict, members: int, case: Case, *, decides: bool) -> Verd
 
 
 def _disagreeing(a: Series, b: Series, case: Case, question: Question) -> tuple[InCluster, ...]:
-    """Return the difference of two series in every cluster if it is certain that some gain and some lose."""
+    """Compute the difference of two series in every cluster if some clusters certainly gain and some lose."""
     clusters = [name for name in a.clusters if name in b.clusters]
     sign, seeds = 1.0 if a.metric.better == "up" else -1.0, case.layout.seeds
     gains = [np.mean([a.value_of_seed(one, name) - b.value_of_seed(one, name) for one in seeds]) for name in clusters]
-    # Before any unit is left out, which takes most of the time of scoring: most figures go one way in all clusters.
+    # Before any unit is left out, which takes most of the time of scoring, since most figures agree in all clusters.
     if not {-1.0, 1.0} <= set(np.sign(gains)):
         return ()
     found = []
@@ -383,7 +388,7 @@ def _has(estimate: Estimate | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The advantage that luck of the placement gives the best of some candidates in one figure."""
+    """The advantage in one figure that random placement gives the best of some candidates."""
 
     metric: str
     key: str | None
@@ -395,10 +400,11 @@ class Winner:
 
 
 def winners(estimates: Sequence[Estimate], verdicts: Sequence[Verdict]) -> list[Winner]:
-    """Return the advantage in every figure by which several candidates are judged, in the order of the estimates.
+    """Compute the advantage in every figure on which several candidates are judged, in the order of the estimates.
 
-    The candidates are taken for equals whose means over replicates vary as theirs do on average. Source of the mean
-    of the largest of n normal numbers: Blom, Statistical Estimates and Transformed Beta-Variables (Wiley, 1958).
+    The candidates are treated as equals whose means over replicates vary with their average variance. Source of
+    the mean of the largest of n normal numbers: Blom, Statistical Estimates and Transformed Beta-Variables
+    (Wiley, 1958).
     """
     judged = {(verdict.policy, *verdict.name) for verdict in verdicts if not math.isnan(verdict.p_value)}
     of_name: dict[tuple[str, str | None], list[Estimate]] = {}
@@ -418,7 +424,7 @@ def winners(estimates: Sequence[Estimate], verdicts: Sequence[Verdict]) -> list[
 
 
 def too_few(a: Series, b: Series, difference: Sample, layout: Layout, rules: VerdictSection) -> str | None:
-    """Return the sentence that a comparison rests on too few units or events with figures; None if it does not."""
+    """Write the sentence that a comparison rests on too few units or events with figures, None if it does not."""
     parts = [(cluster, part) for series in (a, b) for (cluster, _), part in series.parts.items()]
     if a.metric.resample == "time":
         return _too_few_blocks([part for _, part in parts], layout, rules)
@@ -427,7 +433,7 @@ def too_few(a: Series, b: Series, difference: Sample, layout: Layout, rules: Ver
         return None
     causes = _active_events(parts)
     if not causes:
-        # Totals of nothing are equal; a quotient of nothing has no value and does not come here.
+        # Empty totals are equal. An empty quotient has no value and is handled elsewhere.
         return _too_few_bundles(weights, rules) if weights.any() else None
     cause, most = causes.most_common(1)[0]
     if most >= rules.min_events:
@@ -437,7 +443,7 @@ def too_few(a: Series, b: Series, difference: Sample, layout: Layout, rules: Ver
 
 
 def _too_few_blocks(parts: Sequence[MetricSums], layout: Layout, rules: VerdictSection) -> str | None:
-    # Starts of the cells with figures under either policy, in any cluster: cells of one time are one unit.
+    # Starts of the cells with figures under either policy, in any cluster. Cells of one time are one unit.
     cells = [part.start_us + np.flatnonzero(part.sums.any(axis=1)) * layout.cell_us for part in parts]
     blocks = -(-len(np.unique(np.concatenate(cells))) // layout.block)
     if blocks >= max(2, rules.min_units):

@@ -37,7 +37,7 @@ __all__ = ["TopicServer", "Watching"]
 
 #: Seconds for one request.
 _REQUEST_S = 30.0
-#: Seconds without a sign of life after which a watch is lost; a server gives one every ten.
+#: Seconds without a sign of life after which a watch is lost. A server sends one every ten.
 _SILENT_S = 30.0
 _ERRORS: Mapping[int, type[PulsarLookupError]] = {
     400: ArgumentError,
@@ -51,7 +51,7 @@ _ERRORS: Mapping[int, type[PulsarLookupError]] = {
 
 
 class _List(BaseModel):
-    """The form of a list; any other answer is not of a decision server."""
+    """The form of a list. Any other answer does not come from a decision server."""
 
     model_config = ConfigDict(strict=True, alias_generator=to_camel)
 
@@ -68,14 +68,14 @@ _PAIRS = TypeAdapter(dict[str, str])
 class TopicServer:
     """The topics of a decision server.
 
-    Every method raises the error that a catalog would, and InputError if the server cannot be asked.
+    Every method raises the error that a catalog would, and InputError if the server cannot be reached.
 
     Args:
-        url: of the server, such as `http://127.0.0.1:8900`.
-        token_file: path of a file with the server's token; None: it wants none.
+        url: URL of the server, such as `http://127.0.0.1:8900`.
+        token_file: path of a file with the server's token, None if it does not need one.
 
     Raises:
-        ArgumentError: if the URL is none.
+        ArgumentError: if the URL is invalid.
         InputError: if the token cannot be read.
     """
 
@@ -85,7 +85,7 @@ class TopicServer:
             raise ArgumentError(f"the server's URL: {problem}")
         self.url = url.rstrip("/ ")
         self._headers = {"Content-Type": "application/json"}
-        # No redirect is followed: no server of ours sends its clients elsewhere.
+        # Redirects are not followed, since our servers never redirect their clients.
         self._opener = OpenerDirector()
         for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler()):
             self._opener.add_handler(handler)
@@ -101,7 +101,7 @@ class TopicServer:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def list_topics(self, request: TopicQuery) -> Mapping[str, Any]:
-        """Return the answer to a request for topics: `docs/bridge-protocol.md`."""
+        """Send a request for topics and return the answer, as in `docs/bridge-protocol.md`."""
         body = {
             "namespace": request.namespace,
             "mode": request.mode,
@@ -112,14 +112,14 @@ class TopicServer:
             "topicsHash": request.topics_hash,
         }
         answer: _List = self._ask("POST", "/list", json.dumps(body), _LIST)
-        # Whole, or the one that is known: a list that lacks topics would be believed.
+        # The whole list, or the known one, since clients would trust a list that lacks topics.
         hashed = topics_hash(answer.topics) if answer.changed else request.topics_hash
         if hashed != answer.topics_hash:
             raise self._stranger("a list that does not fit its hash")
         return answer.model_dump(by_alias=True)
 
     def apply(self, operation: CatalogOperation) -> Mapping[str, str] | None:
-        """Apply an operation; return the labels or properties that it asks for, None if it asks for none."""
+        """Apply an operation. Return the labels or properties that it reads, None if it does not read any."""
         body: dict[str, Any] = {"kind": operation.kind, "topic": operation.topic}
         if isinstance(operation, SetPairs):
             body["set"] = dict(operation.pairs)
@@ -130,10 +130,10 @@ class TopicServer:
         return pairs
 
     def watch(self, query: TopicQuery, mark: str = "") -> Iterator[tuple[str, Message | None]]:
-        """Yield what happens to a query's topics, each time with the mark to go on with, until the connection ends.
+        """Yield the messages about a query's topics, each with its mark for resuming, until the connection ends.
 
         Args:
-            mark: of the last message of an earlier connection; empty: there is none.
+            mark: mark of the last message of an earlier connection, empty if there is none.
         """
         fields = [
             ("namespace", query.namespace),
@@ -175,7 +175,7 @@ class TopicServer:
 
     @contextmanager
     def _answer(self, request: Request, timeout_s: float) -> Iterator[HTTPResponse]:
-        """Open an answer; whatever goes wrong while it is read is a sentence about the server."""
+        """Open an answer. Errors while it is read become a sentence about the server."""
         try:
             with self._opener.open(request, timeout=timeout_s) as answer:
                 yield answer
@@ -200,15 +200,15 @@ class TopicServer:
 
 
 class Watching:
-    """A watch of a server in a thread of its own, which connects again when it is lost. Use it as a context.
+    """A watch of a server in its own thread, which reconnects when it is lost. Use it as a context.
 
     Args:
-        retry_s: seconds before a server that was lost is tried again.
+        retry_s: seconds before a lost server is tried again.
     """
 
     def __init__(self, server: TopicServer, query: TopicQuery, *, retry_s: float = 1.0) -> None:
         self._server, self._query, self._retry_s = server, query, retry_s
-        # Full, nothing more is read, and the server cuts the connection off: what was missed comes later at once.
+        # If it is full, reading stops, and the server cuts the connection off. The missed messages come later at once.
         self._news: Queue[Message | PulsarLookupError] = Queue(1_000)
         self._is_closed = Event()
         Thread(target=self._follow, name=f"watch {server.url}", daemon=True).start()
@@ -224,13 +224,13 @@ class Watching:
         self._is_closed.set()
 
     def messages(self, wait_s: float | None = 0.0) -> Iterator[Message]:
-        """Yield the messages that came.
+        """Yield the messages that arrived.
 
         Args:
-            wait_s: seconds to wait for the first of it; None: as long as it takes.
+            wait_s: seconds to wait for the first message, None for an unlimited time.
 
         Raises:
-            ArgumentError, NotSupportedError: if the server refuses the watch for good.
+            ArgumentError, NotSupportedError: if the server permanently refuses the watch.
         """
         with suppress(Empty):
             news = self._news.get(timeout=wait_s) if wait_s else self._news.get(block=wait_s is None)

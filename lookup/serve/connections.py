@@ -1,8 +1,10 @@
-"""Admit connections of brokers: a bounded number, none that sends no request, and no log of what is not HTTP.
+"""Admit connections of brokers, in a bounded number, with a request in time, and without log of other protocols.
 
-Requests are admitted by the token if there is one, else all but those that a page of a browser sends on its own.
+Requests are admitted by the token if there is one. Otherwise all are admitted except for requests that a
+page in a browser sends on its own.
 
-Without a bound, clients that only connect use up all files that the process may open, also those for the record.
+Without a bound, clients that only connect use up all files that the process may open, including those for
+the record.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ MALFORMED = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
 PATIENCE_S = 10.0
 #: Milliseconds for which a client may leave an answer unread.
 _UNREAD_MS = 60_000
-#: Connections at once; brokers keep few and watchers one each, and keep them open.
+#: Simultaneous connections. Brokers keep few and watchers one each, and keep them open.
 _MOST_CONNECTIONS = 10_000
-#: Files that are left for all else: the record, a collector, and some hundred connections that are accepted in one go,
-#: before they count, or are being refused.
+#: Files left for all other uses, such as the record, a collector, and some hundred connections that are accepted at
+#: once, before they count, or are being refused.
 _RESERVED = 512
-#: Share of the connections that one address may have: a proxy before all brokers has half of them.
+#: Share of the connections that one address may have, since a proxy for all brokers has half of them.
 _SHARE_OF_ONE = 0.5
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -43,7 +45,7 @@ _OF_PAGES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-
 
 
 async def read_body(request: web.Request, most: int) -> bytes:
-    """Return the body of a request, or raise LimitError if it is larger than that, TimeoutError if it is late."""
+    """Read the body of a request. Raise LimitError if it is larger than that, TimeoutError if it is late."""
     too_large = LimitError(f"the body is larger than {most} bytes")
     if (request.content_length or 0) > most:
         raise too_large
@@ -58,7 +60,7 @@ async def read_body(request: web.Request, most: int) -> bytes:
 
 
 def most_connections() -> int:
-    """Return how many connections there may be at a time: each is a file of this process."""
+    """Compute the greatest number of simultaneous connections, each of which is a file of this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _MOST_CONNECTIONS
@@ -66,11 +68,11 @@ def most_connections() -> int:
 
 
 class Connections:
-    """Makes the protocol of each connection, and counts those that are refused, by the status of the answer."""
+    """A factory of the protocol of each connection, which counts refused ones by the status of the answer."""
 
     def __init__(self, count: Callable[[int], None]) -> None:
         self._count = count
-        #: what closes a connection that has sent no request yet
+        #: closes a connection that has not sent a request yet
         self._silent: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
         self._most = most_connections()
         #: for aiohttp, which would log whatever a client has sent, with the tokens that are in it
@@ -104,7 +106,7 @@ class Connections:
         protocol.force_close()
 
     def _is_ours(self, record: logging.LogRecord) -> bool:
-        """Return whether a record of aiohttp is about a fault of the server; count what clients do wrong."""
+        """Check whether a record of aiohttp is about a fault of the server, and count mistakes of clients."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
             self._count(error.code)
@@ -112,7 +114,7 @@ class Connections:
 
 
 class _Door(asyncio.Protocol):
-    """Hands a connection over to aiohttp, or refuses it; only now its address is known."""
+    """A door that passes a connection to aiohttp, or refuses it, since its address is only known now."""
 
     def __init__(self, admitted: Callable[[str], web.RequestHandler | None]) -> None:
         self._admitted = admitted
@@ -127,7 +129,7 @@ class _Door(asyncio.Protocol):
             return
         connection: socket.socket = transport.get_extra_info("socket")
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # on Linux
-            # The system ends the connection of a client that reads nothing; aiohttp would wait for it for ever.
+            # The system ends the connection of a client that does not read, but aiohttp would wait for it for ever.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
         transport.set_protocol(handler)
         handler.connection_made(transport)
@@ -139,7 +141,10 @@ def _peer_of(transport: asyncio.BaseTransport | None) -> str:
 
 
 def refusal(request: web.Request, token: str | None, bind: str) -> web.Response | None:
-    """Return the answer to a request that is not admitted: 401, or 403 if no token is asked for; None if it is."""
+    """Build the answer to a request that is not admitted, None if it is admitted.
+
+    The status is 401, or 403 if no token is needed.
+    """
     if token is not None:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         if scheme == "Bearer" and hmac.compare_digest(given.encode(errors="replace"), token.encode()):
@@ -160,6 +165,6 @@ def refusal(request: web.Request, token: str | None, bind: str) -> web.Response 
 
 
 def problem(status: int, sentence: str) -> web.Response:
-    """Return an answer that says what is wrong; a 503 asks to try again."""
+    """Build an answer with an error. A 503 requests another try."""
     again = {"Retry-After": "1"} if status == 503 else {}
     return web.json_response({"error": sentence}, status=status, headers=again)

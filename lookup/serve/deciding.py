@@ -1,4 +1,4 @@
-"""Answer brokers by a policy: keep the views they send, ask the policy, roll the dice, lay out what is recorded."""
+"""Answer brokers by a policy, which includes storing their views, evaluation, the random draw, and recorded rows."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _COLUMNS = SERVED_DECISIONS.names
 
 
 def reads_owners(policy: Policy) -> bool:
-    """Return whether a policy reads the owners of bundles."""
+    """Check whether a policy reads the owners of bundles."""
     return "view.ownership" in policy.reads
 
 
 class Views:
-    """Keeps the last views of every broker that asks; views of one content are one view."""
+    """A store of the last views of every requesting broker. Views with the same content are one view."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
@@ -44,10 +44,10 @@ class Views:
         self._by_digest: WeakValueDictionary[str, View] = WeakValueDictionary()
 
     def find(self, message: DecideMessage, now_us: int) -> View | None:
-        """Return the view of a request, which is kept if the request brings it; None if it names one that is not kept.
+        """Find the view of a request, which is kept if the request contains it. Return None for an unknown name.
 
         Raises:
-            InputError: if a record of the view is not what Pulsar writes, or a candidate is not in the view.
+            InputError: if a record of the view does not have Pulsar's form, or a candidate is not in the view.
         """
         known = self._by_sender.get(message.broker)
         if message.view is not None:
@@ -62,7 +62,7 @@ class Views:
             return None
         else:
             view = known[message.view_id]
-        # Once for each set of candidates: most requests have the same.
+        # Once for each set of candidates, since most requests have the same.
         if message.candidates not in view.offered:
             strange = next((broker for broker in message.candidates if broker not in view.records), None)
             if strange is not None:
@@ -86,17 +86,17 @@ class PolicyAnswer(NamedTuple):
     ballot: Ballot
     broker: str | None
     propensity: float | None
-    #: number the dice were rolled with; None if no dice were needed
+    #: the random number, None if none was needed
     rolls: int | None
     dice: float | None
     ts_us: int
     message: DecideMessage
     view: View
-    #: reference of the state of owners that was decided on; None if the policy does not read owners
+    #: reference of the state of owners at the decision, None if the policy does not read owners
     owners: str | None
 
     def row(self, served: ServedPolicies, masked: Collection[str], *, is_carried: bool) -> tuple[Any, ...]:
-        """Return the answer as a row of SERVED_DECISIONS, without the values of masked fields."""
+        """Convert the answer to a row of SERVED_DECISIONS, without the values of masked fields."""
         request, ballot = self.message.request, self.ballot
         values = {
             "cluster": served.surroundings.cluster,
@@ -139,7 +139,7 @@ class PolicyAnswer(NamedTuple):
         return f"{view.reference}/{among}{instant}{owners}"
 
     def explain(self, owners: Owners) -> dict[str, Any]:
-        """Return every broker's rejection, scores and odds, as JSON; the policy is asked again."""
+        """Evaluate the policy again, and return every broker's rejection, scores and odds, as JSON."""
         seen = None if self.owners is None else owners.at(self.owners, self.view.roster.ids)
         if self.owners is not None and seen is None:
             raise InputError(f"the owners that decision {self.decision} saw are not kept any more; its record has them")
@@ -161,7 +161,7 @@ def _digest_of_set(candidates: tuple[str, ...]) -> str:
 
 @dataclass(slots=True)
 class _Asked:
-    """What a policy has answered about one set of candidates of one view."""
+    """A policy's answers about one set of candidates of one view."""
 
     instant: Instant
     #: state of the owners that the ballots hold for
@@ -170,12 +170,12 @@ class _Asked:
 
 
 class Deciders:
-    """Asks policies, each about one request at a time; equal requests under equal views and owners are asked once.
+    """Evaluators of policies, for one request at a time. Equal requests with equal views and owners are cached.
 
     Args:
-        owners: as they are now, for policies that read them.
+        owners: the present owners, for policies that read them.
         started_us: makes the names of decisions differ between runs of the server.
-        count: decisions named before.
+        count: number of decisions named before.
     """
 
     def __init__(self, served: ServedPolicies, owners: Owners, started_us: int, *, count: int = 0) -> None:
@@ -183,10 +183,10 @@ class Deciders:
         self._asked: Recent[Hashable, _Asked] = Recent(_MOST_INSTANTS)
 
     def answer(self, policy: Policy, message: DecideMessage, view: View, ts_us: int) -> PolicyAnswer:
-        """Decide, or raise PolicyError if a part fails and the policy says stop, or breaks its protocol.
+        """Decide, or raise PolicyError if a part fails and `on_error` is stop, or it breaks its protocol.
 
         Args:
-            ts_us: when; no two decisions of a server have the same, so that no two rolls of a bundle are one.
+            ts_us: time, different for all decisions of a server, so that all draws of a bundle differ.
         """
         self.count += 1
         decision = f"{self._started_us:x}-{self.count:06d}"
@@ -219,7 +219,7 @@ class Deciders:
         asked = policy.decision_key(message.request)
         ballot = known.ballots.get(asked)
         if ballot is None:
-            # Keys hold what clients send, so there may be any number of them.
+            # Keys contain data from clients, so there may be any number of them.
             if len(known.ballots) >= _MOST_BALLOTS:
                 known.ballots.clear()
                 known.instant.answers.clear()

@@ -1,7 +1,7 @@
 """Follow the state topic in a thread of the decision server, with the observer of `lookup collect`.
 
-The thread reads and interprets records; the changes of owners wait for the event loop, which applies them between two
-decisions. While the topic cannot be read, the last owners that were known stand.
+The thread reads and interprets records. The changes of owners wait for the event loop, which applies them
+between two decisions. While the topic cannot be read, the last known owners remain valid.
 """
 
 from __future__ import annotations
@@ -26,28 +26,31 @@ __all__ = ["Connect", "Follower"]
 #: Makes the source of the state topic, which puts its records into the queue, and closes its client at the end.
 Connect: TypeAlias = Callable[[CollectSection, "Queue[Record]"], AbstractContextManager["Source"]]
 
-#: Records between the source and this thread; the source waits while there are as many.
+#: Records between the source and this thread. The source waits at this number.
 _MOST_WAITING = 10_000
 _PATIENCE_S = 0.2
 _COLUMNS = [column.name for column in TABLES["ownership"]]
 
 
 class Follower(Thread):
-    """Turns the records of the state topic into changes of owners; a context that ends thread and source."""
+    """A follower that turns the records of the state topic into changes of owners.
+
+    Its context ends thread and source.
+    """
 
     def __init__(self, cluster: str, section: CollectSection, connect: Connect) -> None:
         super().__init__(name="serve-owners", daemon=True)
         self.section = section
-        #: bundle, its owner from now on, and when a broker wrote so, µs; None: nothing else was written until then.
-        #: Taken by the event loop.
+        #: bundle, its new owner, and the time at which a broker wrote that, µs. None means that nothing else was
+        #: written until then. Taken by the event loop.
         self.changes: deque[tuple[str | None, str | None, int]] = deque()
         #: all that the topic held at the start has been read
         self.is_complete = Event()
-        #: why the topic cannot be read and since when, of the monotonic clock; None while it can
+        #: why the topic cannot be read and since when, by the monotonic clock, None while it can
         self.trouble: tuple[str, float] | None = None
         #: how often the topic could not be read any more
         self.losses = 0
-        #: records that are not what Pulsar writes, and the reason of the latest
+        #: records without Pulsar's form, and the reason for the latest
         self.refused = 0
         self.reason: str | None = None
         self._observer = Observer(cluster)
@@ -65,7 +68,7 @@ class Follower(Thread):
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._source.stopped.set()
-        # This ends what the source waits for: a process that ends while its library still waits is aborted.
+        # This ends the waiting of the source, since a process that ends while its library still waits is aborted.
         self._connected.__exit__(None, None, None)
         self._source.join(5.0)
 
@@ -83,7 +86,7 @@ class Follower(Thread):
         observer.take(record)
         for values in observer.pending["ownership"]:
             row = dict(zip(_COLUMNS, values, strict=True))
-            # In the row's order: a split takes the bundle away before its children come.
+            # In the row's order, since a split removes the bundle before its children come.
             self.changes.extend((bundle, broker, row["ts"]) for bundle, broker in follow(self._owners, row).items())
         for rows in observer.pending.values():
             rows.clear()
@@ -94,16 +97,16 @@ class Follower(Thread):
         elif self.trouble is None:
             self.trouble = reason, time.monotonic()
             self.losses += 1
-        # Last, so that whoever sees it finds all changes.
+        # Set last, since readers must see all changes first.
         if isinstance(record, CaughtUp):
             self.changes.append((None, None, record.ts_us))
             self.is_complete.set()
 
     def problem(self, allowed_s: float) -> str | None:
-        """Return why the owners are not known, or have not been for longer than allowed; None if they are.
+        """Explain why the owners are unknown, or have been for longer than allowed, None if they are known.
 
         Args:
-            allowed_s: seconds for which the last owners that were known may stand.
+            allowed_s: seconds for which the last known owners remain valid.
         """
         trouble = self.trouble
         if not self.is_complete.is_set():

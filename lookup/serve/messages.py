@@ -1,7 +1,7 @@
-"""Read the JSON that brokers send: batches of lookups and requests to decide.
+"""Read the JSON of brokers, which is batches of lookups and requests to decide.
 
-The protocol is described in `docs/bridge-protocol.md`. Every mistake is an `InputError` that names the field.
-Texts that come out can be written to Parquet as they are.
+The protocol is described in `docs/bridge-protocol.md`. Every mistake is an `InputError` that names the
+field. The resulting texts can be written to Parquet unchanged.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ PROTOCOL = 1
 _MOST_CANDIDATES = 10_000
 _MOST_LOOKUPS = 1000
 _LONGEST_VIEW_ID = 200
-#: Fields of a request about labels or properties that change them; without any they are read.
+#: Fields of a request about labels or properties that change them. Without any of these, they are read.
 _CHANGES = ("set", "remove", "removeAll")
-#: What is recorded in the place of a masked value.
+#: Recorded replacement of a masked value.
 _MASK = "masked"
 
 
-# A tuple, as `Answer` is: one is made for each request, and a frozen dataclass takes four times as long.
+# A tuple, as `Answer` is, since one is created for each request, and a frozen dataclass takes four times as long.
 class DecideMessage(NamedTuple):
     """A broker's question who should own a bundle."""
 
@@ -54,7 +54,7 @@ class DecideMessage(NamedTuple):
     request: LookupRequest
     candidates: tuple[str, ...]
     view_id: str
-    #: by broker id a pair of JSON texts, of `BrokerLookupData` and of `BrokerLoadData`; None if the view is known
+    #: by broker id a pair of JSON texts, of `BrokerLookupData` and of `BrokerLoadData`, None if the view is known
     view: Mapping[str, tuple[str, str | None]] | None
     #: whether the asking broker keeps its own choice, whatever is answered
     is_shadow: bool
@@ -65,12 +65,12 @@ class RecordMessage:
     """Lookups that a broker has answered."""
 
     broker: str
-    #: names the start of the broker that its numbers belong to; "": it does not number its lookups
+    #: name of the broker's start to which its numbers belong, "" if it does not number its lookups
     start: str
     #: numbers of all lookups of the batch, ascending, and up to which the broker sends none any more
     numbers: tuple[int, ...]
     up_to: int
-    #: lookups that the broker has lost since it started, of those up to that number
+    #: lookups that the broker has lost since its start, among the lookups up to that number
     dropped: int
     #: checked rows of LOOKUPS without cluster, seq and propensity, each with its number and the bundle of its topic
     rows: tuple[tuple[int, str, dict[str, Any]], ...]
@@ -96,7 +96,7 @@ def decide_message(body: Mapping[str, Any], section: ServingSection) -> DecideMe
     """Read a request to decide.
 
     Raises:
-        InputError: naming the field that is missing or wrong.
+        InputError: with the field that is missing or wrong.
         LimitError: if there are too many, or too long, properties.
     """
     view = mapping(_require(body, "view"), "view")
@@ -140,7 +140,7 @@ def _candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMessage:
-    """Read a batch of lookups, or raise InputError. Single ones that cannot be recorded are refused."""
+    """Read a batch of lookups, or raise InputError. Lookups that cannot be recorded are refused one by one."""
     broker, dropped = _require_text(body, "broker"), _count(body, "dropped")
     lookups = _require(body, "lookups")
     if not isinstance(lookups, list):
@@ -182,7 +182,7 @@ def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMe
 
 
 def _numbers_of(lookups: list[Any], up_to: int) -> tuple[int, ...]:
-    """Return the numbers of lookups, or raise InputError if they do not ascend from 1 to the one that comes last."""
+    """Read the numbers of lookups, or raise InputError if they do not ascend from 1 to the last one."""
     numbers = [0]
     for place, entry in enumerate(lookups):
         what = f"lookups[{place}].number"
@@ -239,14 +239,14 @@ def pairs_message(body: Mapping[str, Any]) -> CatalogOperation:
 
 
 def recorded_properties(properties: Mapping[str, str], masked: Collection[str]) -> dict[str, str]:
-    """Return properties as they are recorded: masked values replaced by a word."""
+    """Convert properties to their recorded form, with masked values replaced by a word."""
     if "properties" in masked:
         return dict.fromkeys(properties, _MASK)
     return {key: _MASK if f"properties.{key}" in masked else value for key, value in properties.items()}
 
 
 def recorded_client(client: str | None, masked: Collection[str]) -> str | None:
-    """Return a client as it is recorded."""
+    """Convert a client to its recorded form."""
     return _MASK if client is not None and "client" in masked else client
 
 
@@ -264,7 +264,7 @@ def _properties_in(record: Mapping[str, Any], section: ServingSection) -> dict[s
 
 
 def _brokers_in(brokers: Mapping[str, Any]) -> dict[str, tuple[str, str | None]]:
-    """Return the records of a view as texts, in one spelling, so that equal views are equal texts."""
+    """Convert the records of a view to texts in one spelling, so that equal views are equal texts."""
     if len(brokers) > _MOST_CANDIDATES:
         raise InputError(f"view.brokers has {len(brokers)} entries, more than {_MOST_CANDIDATES}")
     if "" in brokers:

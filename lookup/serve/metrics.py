@@ -1,4 +1,4 @@
-"""Count what the decision server does, in the text format of Prometheus."""
+"""Count the events of the decision server, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lookup.serve.recording import TABLES, Recorder
 
 __all__ = ["Metrics"]
 
-#: Seconds; a broker waits for 0.1 of them by default.
+#: Seconds. A broker waits for 0.1 of them by default.
 _BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 #: Of all answers.
 _STATUSES = (200, 204, 400, 401, 403, 404, 405, 409, 413, 500, 501, 503, 507)
 
 
 class Metrics:
-    """The figures of one server; children with labels are looked up once, since that takes longer than counting."""
+    """The figures of one server. Children with labels are looked up once, since that takes longer than counting."""
 
     def __init__(self) -> None:
         own = self.registry = CollectorRegistry()
@@ -35,7 +35,7 @@ class Metrics:
         self.clock_jumps = counter("lookup_clock_jumps", "times the clock went back")
         self.reloads = counter("lookup_reloads", "settings loaded again, by outcome", ["outcome"])
         self.dropped = gauge("lookup_sender_dropped", "lookups of a broker that are lost", ["broker"])
-        # A broker's figure begins with its first batch: no alert sees an increase in what was not there before.
+        # A broker's figure begins with its first batch, so an alert does not see an increase of an absent figure.
         self.dropped_of_all = gauge("lookup_dropped_lookups", "lookups of all brokers that are lost")
         self.pending = gauge("lookup_pending_rows", "rows that wait to be written")
         self.failing = gauge("lookup_record_failing", "1 if rows cannot be written")
@@ -54,7 +54,7 @@ class Metrics:
         self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)
 
     def begin(self, paths: Iterable[str], served: ServedPolicies) -> None:
-        """Show what can be counted as 0: the first of its kind is no increase of a figure that was not there."""
+        """Initialise counters to 0, since the first event is otherwise not an increase of an existing figure."""
         for path, status in product((*paths, "other"), _STATUSES):
             self.requests(path, status)
         for outcome in ("taken", "refused"):
@@ -72,7 +72,7 @@ class Metrics:
         self.owners_refused.set(follower.refused)
 
     def text(self, recorder: Recorder) -> bytes:
-        """Return all figures, those of the record as they are now."""
+        """Format all figures, with the present ones of the record."""
         self.pending.set(recorder.pending)
         self.failing.set(recorder.refusal is not None)
         self.dropped_of_all.set(recorder.senders.lost_of_all)

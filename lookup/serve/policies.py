@@ -25,7 +25,7 @@ from lookup.settings import PolicySpec, ServingFile, namespace_policies, policy_
 __all__ = ["ServedPolicies", "built_again", "document_of", "plugin_versions", "served_policies"]
 
 _OWNERS = "view.ownership"
-#: What a policy may read that a server does not have; owners only without a collector.
+#: Reads of policies that a server does not provide. Owners are missing only without a collector.
 _ABSENT: Mapping[str, str] = {
     _OWNERS: "the owners of bundles, which a collector provides: give collect.service_url",
     "view.memory": "its memory, which no server keeps over a restart",
@@ -36,7 +36,7 @@ _ABSENT: Mapping[str, str] = {
 class ServedPolicies:
     """The policies of a server, and the document that describes them in its record."""
 
-    #: None: lookups are recorded, nothing is decided
+    #: None to record lookups without decisions
     active: Policy | None
     seed: int
     surroundings: Surroundings
@@ -44,7 +44,7 @@ class ServedPolicies:
     document: Mapping[str, Any]
     #: digest of the document
     reference: str
-    #: sentences about what the server does otherwise than a user may expect
+    #: sentences about the server's possibly unexpected behaviour
     warnings: tuple[str, ...] = ()
 
 
@@ -52,7 +52,8 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
     """Load the plug-ins and build the policies.
 
     Raises:
-        SettingsError: all mistakes together, those policies included that read what this server does not provide.
+        SettingsError: with all mistakes together, including policies that read data which this server does not
+            provide.
     """
     try:
         registry = load_plugins(settings.plugin_files)
@@ -115,7 +116,7 @@ def _find_unserved(policy: Policy, masked: Sequence[str], provided: Sequence[str
 
 
 def plugin_versions(registry: Registry) -> dict[str, str]:
-    """Return the version of every plug-in by its name: of an installed one its distribution's, else a digest."""
+    """Find the version of every plug-in by its name, that of an installed one's distribution, else a digest."""
     versions = {}
     for source in registry.sources:
         file = Path(source.origin)
@@ -127,7 +128,7 @@ def plugin_versions(registry: Registry) -> dict[str, str]:
 
 
 def document_of(record: str, reference: str) -> dict[str, Any]:
-    """Read a document of a record, or raise InputError if it is not there or is no JSON object.
+    """Read a document of a record. Raise InputError if it is missing or not a JSON object.
 
     Args:
         record: path or URI of its folder.
@@ -145,8 +146,8 @@ def built_again(document: Mapping[str, Any], registry: Registry) -> tuple[dict[s
     """Build the policies, by name, that a document of a record describes, and the surroundings of its views.
 
     Raises:
-        SettingsError: if a policy cannot be built with the plug-ins that are loaded.
-        InputError: if the document is none of a server's.
+        SettingsError: if a policy cannot be built with the loaded plug-ins.
+        InputError: if the document is not a server's.
     """
     try:
         specs = [PolicySpec.model_validate(table) for table in document["policies"]]

@@ -1,8 +1,8 @@
-"""Record lookups, decisions and views in Parquet files that roll: each is complete when it appears.
+"""Record lookups, decisions and views in rolling Parquet files, each of which is complete when it appears.
 
-Rows wait in memory until the next flush, so a crash loses those of one interval at most. While nothing can be written,
-as on a full disk, no lookups are taken, which wait in the brokers; other rows wait up to a bound, and what comes after
-is lost and counted.
+Rows wait in memory until the next flush, so a crash loses those of one interval at most. While nothing can
+be written, as on a full disk, no lookups are accepted, and they wait in the brokers. Other rows wait up to
+a bound, and later ones are lost and counted.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from lookup.serve.views import View
 
 __all__ = ["TABLES", "Recorder"]
 
-#: Tables of a record, each in a folder of its name, in the order in which they are written: what a row refers to
-#: appears before the row, also for those who read while the server runs.
+#: Tables of a record, each in a folder of its name, in the order of writing. The target of a row's reference appears
+#: before the row, also for readers while the server runs.
 TABLES: Mapping[str, pa.Schema] = {
     "owner_changes": OWNER_CHANGES,
     "views": VIEWS,
@@ -49,19 +49,20 @@ _MOST_BUNDLES = 200_000
 _MOST_VIEWS = 10_000
 #: Names the folder in sentences for operators.
 _KEY = "serving.record"
-#: In the metadata of a file of lookups: how far each broker was with its last row.
+#: In the metadata of a file of lookups, the position of each broker at its last row.
 _SENDERS = b"lookup.senders"
 #: Rows of one file at most, as many as memory holds well while it is written.
 _ROWS_PER_FILE = 100_000
 
 
 class Recorder:
-    """Collects rows, and writes them when it is told to; rows may be added while it writes.
+    """A recorder that collects rows, and writes them when flushed. Rows may be added while it writes.
 
     Args:
-        folder: of the record; it may hold earlier records.
+        folder: folder of the record, which may hold earlier records.
         run: makes the names of files differ between runs of the server.
-        max_pending: rows that may wait; with more no lookups are taken, and of other tables no rows.
+        max_pending: greatest number of waiting rows. Above it no lookups are accepted, and no rows of other
+            tables.
     """
 
     def __init__(self, folder: str, cluster: str, run: str, max_pending: int) -> None:
@@ -70,7 +71,7 @@ class Recorder:
         #: rows lost because too many waited, and rows written, by table
         self.lost: Counter[str] = Counter()
         self.written: Counter[str] = Counter()
-        #: why the last flush failed; None if it did not
+        #: why the last flush failed, None if it did not
         self.failure: str | None = None
         self._pending: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
         self._files = RollingFiles(folder, TABLES)
@@ -82,7 +83,7 @@ class Recorder:
         #: lookup data of every broker that is registered, and time of its last load report in ms
         self._registered: dict[str, str] = {}
         self._reported: dict[str, int] = {}
-        #: how far brokers are with the lookups that were taken, and with those that were written
+        #: positions of brokers in the accepted lookups, and in the written ones
         self.senders, self._written_senders = SenderNumbers(), SenderNumbers()
         #: of each lookup that waits
         self._marks: list[Mark] = []
@@ -92,7 +93,7 @@ class Recorder:
         """Make the folder and try to write in it, or raise InputError."""
         with named_refusals(str(self.folder), _KEY), ExitStack() as held:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # Held to the end of the server, however it ends: what two servers write would not fit together.
+            # Held to the end of the server, for any kind of end, since the files of two servers would not fit together.
             lock = held.enter_context((self.folder / ".lock").open("a"))
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,7 +107,8 @@ class Recorder:
             trial.mkdir()
             trial.rmdir()
             self._lock = held.pop_all()
-        # With its first array Arrow loads pandas, if that is installed: a second or more, not while brokers wait.
+        # With its first array Arrow loads pandas, if installed, which takes a second or more, so not while brokers
+        # wait.
         pa.array([0])
 
     def _go_on(self) -> None:
@@ -124,13 +126,13 @@ class Recorder:
 
     @property
     def refusal(self) -> str | None:
-        """Why no lookups can be stored now; None if they can."""
+        """The reason why lookups cannot be stored now, None if they can."""
         if self.failure is None and self.pending >= self.max_pending:
             return f"serving.max_pending_rows: {self.pending} rows wait to be written to {self.folder}"
         return self.failure
 
     def add_lookups(self, message: RecordMessage) -> tuple[int, bool]:
-        """Record lookups that are new; return how many, and whether they are the first of a start that has numbers."""
+        """Record new lookups. Return their number, and whether they are the first of a start with numbers."""
         rows, is_new = self.senders.take(message)
         for bundle, values, mark in rows:
             # A lookup that got the owner of the bundle's last decision has its propensity.
@@ -151,14 +153,15 @@ class Recorder:
             self._chosen.put(bundle, (answer.broker, answer.propensity))
 
     def knows(self, view: View) -> bool:
-        """Return whether a view has been recorded."""
+        """Check whether a view has been recorded."""
         return view.reference in self._views
 
     def add_view(self, view: View, current: Sequence[View]) -> None:
-        """Record a view, and as BROKERS and LOADS what is new in it.
+        """Record a view, and its new data as BROKERS and LOADS.
 
         Args:
-            current: the latest view of every broker that asked: who is in none of them is not registered any more.
+            current: the latest view of every requesting broker. A broker in none of them is not registered any
+                more.
         """
         self._views.put(view.reference, None)
         for broker, (data, load) in view.records.items():
@@ -169,7 +172,7 @@ class Recorder:
                 self._registered[broker] = data
                 self._add("brokers", (view.ts_us, self._cluster, broker, event, data))
             if load is not None:
-                # Brokers hear of a report one after another: an older one must not come behind a newer one.
+                # Brokers see a report one after another, so an older one must not follow a newer one.
                 reported = json.loads(load).get("updatedAt") or 0
                 if reported > self._reported.get(broker, -1):
                     self._reported[broker] = reported
@@ -179,7 +182,7 @@ class Recorder:
             self._add("brokers", (view.ts_us, self._cluster, broker, "unregistered", None))
 
     def add_owner_change(self, change: OwnerChange, ts_us: int) -> bool:
-        """Record a change of owners; return whether there was room for it."""
+        """Record a change of owners. Return whether there was room for it."""
         return self._add("owner_changes", (self._cluster, ts_us, *change))
 
     def _add(self, table: str, row: Sequence[Any]) -> bool:
@@ -210,19 +213,19 @@ class Recorder:
         self._lock.close()
 
     def flush(self) -> None:
-        """Write the rows that wait, a file for each table; what cannot be written goes on waiting."""
+        """Write the waiting rows, a file for each table. Rows that cannot be written remain waiting."""
         with self._writing:
-            # Counted backwards, and written forwards: a row that came since, and refers to another, waits with it.
+            # Counted backwards, and written forwards, so a later row with a reference waits together with its target.
             waiting = {table: len(self._pending[table]) for table in reversed([*TABLES])}
             for table, pending in self._pending.items():
                 for _ in range(0, waiting[table], _ROWS_PER_FILE):
-                    # Rows are only taken away here, and others only appended: the first ones stay the first.
+                    # Rows are only removed here, and others only appended, so the first ones stay the first.
                     rows = pending[: min(waiting[table], _ROWS_PER_FILE)]
                     marks = self._marks[: len(rows)] if table == "lookups" else []
                     for mark in marks:
                         self._written_senders.note(mark)
                     try:
-                        # With the day of its first row: old days can be removed by their names.
+                        # With the day of its first row, so that old days can be removed by their names.
                         day = time_text(rows[0][TABLES[table].names.index("ts")])[:10]
                         name = f"part-{self._run}-{next(self._numbers):06d}-{day}.parquet"
                         metadata = {_SENDERS: self._written_senders.text()} if marks else None

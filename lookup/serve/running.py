@@ -1,4 +1,4 @@
-"""Run the decision server: read its settings, listen until a signal ends it, load the settings again at SIGHUP."""
+"""Run the decision server. It reads its settings, listens until a signal ends it, and reloads settings at SIGHUP."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ async def serve(
     reach: Reach,
     heed: Callable[[signal.Signals, Callable[[], object]], None] = heed_signal,
 ) -> None:
-    """Run the decision server until SIGTERM or SIGINT; SIGHUP loads the settings again.
+    """Run the decision server until SIGTERM or SIGINT. SIGHUP loads the settings again.
 
     Args:
         load: reads the settings, at the start and for each SIGHUP.
         report: takes a sentence for the operator.
-        connect: makes the source of the state topic, if the settings say where that is.
-        reach: makes the source of topics, likewise.
-        heed: registers an action for a signal; a server beside others in one process has no signals of its own.
+        connect: creates the source of the state topic, if the settings have its address.
+        reach: creates the source of topics, likewise.
+        heed: registers an action for a signal. A server next to others in one process does not have signals of
+            its own.
 
     Raises:
         SettingsError: for mistakes in settings.
-        InputError: if the record cannot be written, the port is taken, or the active policy reads owners and the state
-            topic cannot be read.
+        InputError: if the record cannot be written, the port is taken, or the active policy reads owners and
+            the state topic cannot be read.
     """
     settings = load()
     async with AsyncExitStack() as stack:
@@ -60,7 +61,7 @@ async def serve(
             topics = ServedTopics(settings, source, report)
         server = DecisionServer(settings, report, follower, topics)
         stack.callback(server.recorder.close)
-        # Not only once it listens: the system's own answer to the signal is to end the process.
+        # Before it listens too, since the system's own reaction to the signal is to end the process.
         heed(signal.SIGHUP, partial(server.reload, load))
         if follower is not None:
             stack.enter_context(follower)
@@ -78,8 +79,8 @@ async def _listen(
     heed: Callable[[signal.Signals, Callable[[], object]], None],
 ) -> None:
     ended = asyncio.Event()
-    # What is there now stays, libraries and settings: without it a full collection takes a third of the time, in which
-    # brokers wait.
+    # The present objects stay, which are libraries and settings. Without this a full collection takes a third of the
+    # time, in which brokers wait.
     gc.collect()
     gc.freeze()
     runner = web.AppRunner(
@@ -87,7 +88,7 @@ async def _listen(
         access_log=None,
         logger=server.connections.logger,
         shutdown_timeout=2.0,
-        # Brokers ask again within this time, or connect anew.
+        # Brokers send requests again within this time, or reconnect.
         keepalive_timeout=60.0,
         # A client that has left waits for nothing.
         handler_cancellation=True,

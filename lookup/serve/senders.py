@@ -1,7 +1,8 @@
-"""Count the lookups that brokers have lost, from the gaps between the numbers of those that came.
+"""Count the lookups that brokers have lost, from gaps in the numbers of the received ones.
 
-A broker numbers its lookups anew each time it starts, those too that it drops. The count goes on in the next run of a
-server: each file of recorded lookups says in its metadata how far the brokers were with its last row.
+A broker numbers its lookups from 1 again at each start, including dropped ones. The count continues in the
+next run of a server, since each file of recorded lookups has the positions of the brokers at its last row
+in its metadata.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from lookup.serve.messages import RecordMessage
 
 __all__ = ["Mark", "SenderNumbers"]
 
-#: Brokers that are counted, and starts of each: the last batch of one may come after the first of the next.
+#: Brokers that are counted, and starts of each, since the last batch of one may come after the first of the next.
 _MOST_BROKERS, _STARTS_EACH = 1000, 4
 
 
 class Mark(NamedTuple):
-    """How far a broker is: everything up to a number of one of its starts is recorded, refused or counted as lost."""
+    """The position of a broker, which is a number of one of its starts.
+
+    Everything up to it is recorded, refused or counted as lost.
+    """
 
     broker: str
     start: str
@@ -31,12 +35,12 @@ class Mark(NamedTuple):
 
 
 class SenderNumbers:
-    """Where all brokers are with their numbers; an earlier run goes on with what its `text` was."""
+    """The positions of all brokers in their numbers, which continue from the `text` of an earlier run."""
 
     def __init__(self, text: str | None = None) -> None:
         #: lookups lost of all brokers, those included that are not known any more
         self.lost_of_all = 0
-        #: by broker, lookups lost, and by its starts the number up to which is known what became of them
+        #: by broker, lost lookups, and by its starts the number up to which the outcome of lookups is known
         self._known: Recent[str, tuple[int, Recent[str, int]]] = Recent(_MOST_BROKERS)
         document = json.loads(text or '{"brokers": {}}')
         for broker, (lost, starts) in document["brokers"].items():
@@ -44,7 +48,7 @@ class SenderNumbers:
                 self.note(Mark(broker, start, number, lost, document["lost"]))
 
     def text(self) -> str:
-        """Return what is known, as JSON."""
+        """Convert the positions to JSON."""
         return json.dumps({"lost": self.lost_of_all, "brokers": self._known})
 
     @property
@@ -60,17 +64,17 @@ class SenderNumbers:
         self.lost_of_all = mark.lost_of_all
 
     def take(self, message: RecordMessage) -> tuple[Sequence[tuple[str, Mapping[str, Any], Mark]], bool]:
-        """Return the rows of a batch that did not come before, each with its mark, and whether the start is new."""
+        """Select the rows of a batch that did not come before, each with its mark, and whether the start is new."""
         lost, starts = self._known.get(message.broker, (0, Recent[str, int](0)))
         before, end, is_new = starts.get(message.start), message.up_to, message.start not in starts
         if not message.start:
-            # Without numbers there is the broker's own count, which begins anew when the broker does.
+            # Without numbers only the broker's own count is available, which begins again when the broker does.
             end = message.dropped
             lost += end - (before if before and before <= end else 0)
             rows = [(bundle, row, self._mark(message, end, lost)) for _, bundle, row in message.rows]
         else:
             if before is None:
-                # What came before may be in another record. Of that the broker itself knows what it has lost.
+                # Earlier lookups may be in another record. The broker itself knows how many of them it has lost.
                 before = message.numbers[0] - 1 if message.numbers else end
                 lost += max(0, message.dropped - (end - before - len(message.numbers)))
             places = {number: place for place, number in enumerate((n for n in message.numbers if n > before), start=1)}

@@ -1,6 +1,6 @@
 """Answer HTTP requests of brokers by policies, and record everything.
 
-One event loop does all the deciding; only files are written in a thread. The protocol is described in
+One event loop makes all decisions, and only files are written in a thread. The protocol is described in
 `docs/bridge-protocol.md`.
 """
 
@@ -37,13 +37,13 @@ __all__ = ["DecisionServer"]
 #: Settings that cannot change while the server runs.
 _FIXED = ("bind", "cluster", "port", "record")
 _OWNERS = "view.ownership"
-#: Decisions that can be explained, the latest; views, of which many have one, take 2 kB for each broker.
+#: Latest decisions that can be explained. Views, which many of them share, take 2 kB for each broker.
 _EXPLAINED = 1_000
-#: Seconds between two looks at what the follower has found, while no broker asks.
+#: Seconds between two checks of the follower's changes, while there are no requests.
 _FOLLOW_S = 0.1
-#: Whoever asks these needs no token.
+#: Paths that do not need a token.
 _OPEN = ("/health", "/ready")
-#: Watches last, and are counted by what serves them.
+#: Watches last long, and are counted by their own handler.
 _WATCH_PATH = "/watch"
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -68,12 +68,12 @@ def _configure(settings: ServingFile) -> _Configured:
 
 
 class DecisionServer:
-    """Answers brokers by the policies of its settings.
+    """A server that answers brokers by the policies of its settings.
 
     Args:
         report: takes a sentence for the operator.
         follower: follows the owners of bundles, if policies may read them.
-        topics: the topics of the cluster, if the settings have a table of them.
+        topics: the topics of the cluster, if the settings have a table for them.
 
     Raises:
         SettingsError: if a policy cannot be built or served, or the token cannot be read.
@@ -88,12 +88,13 @@ class DecisionServer:
         topics: ServedTopics | None,
     ) -> None:
         self._report, self._follower, self._topics = report, follower, topics
-        #: what the clock said last, and the time of the latest decision, which never goes back
+        #: last reading of the clock, and the time of the latest decision, which never goes back
         self._clock_us = self._last_us = time.time_ns() // 1000
         self._configured = _configure(settings)
         self._started_us = self._last_us
         section, served = self._configured.section, self._configured.served
-        # The process as well: two servers may begin in one microsecond, after a clock was put back even in the same.
+        # Includes the process, since two servers may begin in one microsecond, even in the same after a clock was put
+        # back.
         run = f"{self._started_us:x}-{os.getpid()}"
         self.recorder = Recorder(section.record, section.cluster, run, section.max_pending_rows)
         self.recorder.prepare()
@@ -128,7 +129,7 @@ class DecisionServer:
             report(f"warning: {sentence}")
 
     def application(self) -> web.Application:
-        """Return the web application."""
+        """Build the web application."""
         largest = max(self._configured.section.max_decide_bytes, self._configured.section.max_record_bytes)
         application = web.Application(middlewares=[self._guard], client_max_size=largest)
         application.add_routes([*self._routes, *self._topic_routes])
@@ -158,13 +159,13 @@ class DecisionServer:
         refused = refusal(request, configured.token, configured.section.bind)
         if refused is not None:
             answer = await handler(request) if path in _OPEN and refused.status == 401 else refused
-            # Connections are few, and for those who are admitted.
+            # Connections are few, and are reserved for admitted clients.
             answer.force_close()
             return answer
         asked = request.headers.get("X-Lookup-Protocol", str(PROTOCOL))
         if asked != str(PROTOCOL):
             return problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")
-        # Whoever watches the server must not take a busy one for a broken one.
+        # Monitoring must not mistake a busy server for a broken one.
         is_about_topics = path in self._topic_paths
         is_counted = path not in (*_OPEN, _WATCH_PATH)
         is_full = is_counted and self._in_flight[is_about_topics] >= configured.section.max_in_flight
@@ -194,7 +195,7 @@ class DecisionServer:
         self.metrics.lookups.inc(added)
         self.metrics.refused.inc(len(message.refused))
         if is_first:
-            # Answered when it is on the disk: from then on a gap shows what a crash has lost.
+            # Answered after it is on the disk, since from then on a gap shows the losses of a crash.
             await asyncio.to_thread(recorder.flush)
             if recorder.failure is not None:
                 return problem(507, recorder.failure)
@@ -204,7 +205,7 @@ class DecisionServer:
     async def _decide(self, request: web.Request) -> web.StreamResponse:
         began = time.perf_counter()
         body = body_of(await read_body(request, self._configured.section.max_decide_bytes))
-        # Only now, and nothing is awaited from here on: settings may be loaded again while a body comes.
+        # Only now, and without await from here on, since settings may be loaded again while a body arrives.
         configured = self._configured
         policy = configured.served.active
         if policy is None:
@@ -219,7 +220,7 @@ class DecisionServer:
         view = self._views.find(message, now_us)
         if view is None:
             return problem(409, f"there is no view {message.view_id!r} of broker {message.broker}; send it again")
-        # The answer is kept for a while, and has the view besides.
+        # The answer is kept for a while, and has the view as well.
         message = message._replace(view=None)
         try:
             answer = self._deciders.answer(policy, message, view, now_us)
@@ -292,7 +293,7 @@ class DecisionServer:
     # Work behind the answers
 
     def _now_us(self) -> int:
-        """Return the time of a decision; later than that of the one before, even if the clock goes back."""
+        """Compute the time of a decision, later than that of the previous one, even if the clock goes back."""
         now_us = time.time_ns() // 1000
         if now_us < self._clock_us:
             self.metrics.clock_jumps.inc()
@@ -303,7 +304,7 @@ class DecisionServer:
         if self._follower is None:
             return
         changes, recorder, now_us = self._follower.changes, self.recorder, self._last_us
-        # No longer than there are: a topic that is read from its beginning must not hold up a request for ever.
+        # At most as many as there are, since a topic that is read from its beginning must not delay a request for ever.
         for _ in range(len(changes)):
             bundle, broker, self._owners_as_of_us = changes.popleft()
             if bundle is not None:
@@ -315,7 +316,7 @@ class DecisionServer:
                 self._is_torn |= not recorder.add_owner_change(change, now_us)
 
     def _owners_problem(self, policy: Policy) -> str | None:
-        """Return why a policy cannot be asked, since it reads owners that are not known; None if it can."""
+        """Explain why a policy cannot be evaluated, since it reads unknown owners, None if it can."""
         # Policies that read owners are refused without a collector, when settings are loaded.
         if self._follower is None or not reads_owners(policy):
             return None
@@ -333,7 +334,7 @@ class DecisionServer:
                 self._report(what if failed else "rows are written again")
 
     async def work_on_owners(self) -> None:
-        """Apply changes of owners also while no broker asks, so that few wait, and report what stops them."""
+        """Apply changes of owners even without requests, so that few wait, and report errors that stop it."""
         reported: str | None = None
         while self._follower is not None:
             self._follow_owners()
@@ -362,7 +363,7 @@ class DecisionServer:
         raise InputError(f"{sentence}; waited {follower.section.wait_s:g} s, collect.wait_s")
 
     def reload(self, load: Callable[[], ServingFile]) -> bool:
-        """Take new settings, or keep the old ones and report why; return whether they were taken."""
+        """Apply new settings, or keep the old ones and report why. Return whether they were applied."""
         try:
             configured = _configure(load())
             _require_same(configured, self._configured)
@@ -372,7 +373,7 @@ class DecisionServer:
                 self._report(f"the settings stay as they were: {sentence}")
             self.metrics.reloads.labels("refused").inc()
             return False
-        # Views hold prefix and topology, which may be others now; brokers send theirs again when they are asked to.
+        # Views hold prefix and topology, which may have changed. Brokers send their views again on request.
         if configured.served.surroundings != self._configured.served.surroundings:
             self._views = Views(configured.served.surroundings)
         decided = self._deciders
@@ -402,5 +403,5 @@ def _require_same(configured: _Configured, before: _Configured) -> None:
 
 
 def route_prefix(path: str) -> str:
-    # Some targets of HTTP have no slash: `OPTIONS *`, and what a proxy is asked for.
+    # Some targets of HTTP do not have a slash, such as `OPTIONS *`, and requests to a proxy.
     return "/" + path.partition("/")[2].partition("/")[0]

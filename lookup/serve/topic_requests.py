@@ -1,7 +1,7 @@
-"""Answer requests about topics over HTTP: lists for brokers and commands, labels and properties.
+"""Answer requests about topics over HTTP, which are lists for brokers and commands, labels and properties.
 
 POST    /list                  a list, with properties, pattern and selector: `docs/bridge-protocol.md`
-GET     /watch?namespace=...   a list and what changes in it, as server-sent events: `docs/watches.md`
+GET     /watch?namespace=...   a list and its changes, as server-sent events: `docs/watches.md`
 POST    /pairs                 labels or properties of a topic: read, added, removed
 """
 
@@ -28,7 +28,7 @@ from lookup.serve.topics import ServedTopics
 
 __all__ = ["TopicRequests"]
 
-#: Greatest size of a body: the properties of a request, or the labels of a topic.
+#: Greatest size of a body with the properties of a request, or the labels of a topic.
 _MOST_BYTES = 1 << 20
 _WATCH_FIELDS = ("namespace", "pattern", "selector", "mode", "property")
 _ABSENT = "this server lists no topics: its settings have no [topics]"
@@ -41,10 +41,10 @@ class TopicRequests:
         self._topics = topics
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the paths with their handlers."""
+        """List the paths with their handlers."""
         return [
             web.post("/list", self._list),
-            # HEAD would be a watch as well, without the form of HTTP for what is sent.
+            # HEAD would be a watch as well, without HTTP's form for its messages.
             web.get("/watch", self._watch, allow_head=False),
             web.post("/pairs", self._pairs),
         ]
@@ -91,7 +91,10 @@ class TopicRequests:
 
 
 async def _answer(work: Awaitable[str | None]) -> web.StreamResponse:
-    """Return what a request for topics comes to: JSON, nothing, or a refusal that no client takes for a list."""
+    """Build the response to a request for topics.
+
+    It is JSON, empty, or a refusal that clients cannot mistake for a list.
+    """
     try:
         text = await work
     except PulsarLookupError as error:

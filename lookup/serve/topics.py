@@ -1,17 +1,17 @@
-"""Serve the topics of a cluster: a catalog that follows the cluster, a lister over it, labels and properties.
+"""Serve the topics of a cluster with a catalog that follows the cluster, a lister over it, labels and properties.
 
-No decision waits for a topic, and no list for a write:
+Decisions do not wait for topics, and lists do not wait for writes:
 
-    event loop   requests, what they wait for, and what is sent to watchers (`watching.py`)
-    questions    one thread: lists and what else reads the catalog, one after the other
-    comparisons  one thread: whether the catalog is as the cluster (`lookup.topics.mirroring`)
+    event loop   requests, their waiting, and messages to watchers (`watching.py`)
+    questions    one thread: lists and other reads of the catalog, one after the other
+    comparisons  one thread: whether the catalog matches the cluster (`lookup.topics.mirroring`)
     writes       one thread, which may wait for another process that writes to the catalog's file
-    cluster      some threads, which ask the cluster; a request hangs in them as long as the cluster does, and the end
-                 of the process does not wait for it
+    cluster      some threads, which read from the cluster, and block as long as the cluster does. The end of
+                 the process does not wait for them
 
-All threads share one interpreter with the event loop: for how long that holds it up is in `docs/live-topics.md`.
+All threads share one interpreter with the event loop. `docs/live-topics.md` has the resulting delays.
 
-A list is answered as a whole or refused: many clients give up the topics that a list lacks.
+A list is answered as a whole or refused, since many clients give up the topics that a list lacks.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ Reach: TypeAlias = Callable[[CollectSection], "AdminRest"]
 
 @dataclass(slots=True, eq=False)
 class _Look:
-    """A look at a namespace that is under way; all requests that need one share it, with its failure."""
+    """A look at a namespace in progress. All requests that need one share it, with its failure."""
 
-    #: requests that wait for it; without any it need not begin
+    #: waiting requests, without which it need not begin
     waiting: int = 0
     task: asyncio.Task[None] = field(init=False)
 
 
 class ServedTopics:
-    """A catalog and its lister; use it as an asynchronous context, which opens and closes the catalog.
+    """A catalog and its lister. Use it as an asynchronous context, which opens and closes the catalog.
 
     Args:
-        source: the cluster that the catalog follows; None: it holds what is written to it.
+        source: the cluster that the catalog follows, None if the catalog only holds written topics.
         report: takes a sentence for the operator.
 
     Raises:
@@ -93,17 +93,17 @@ class ServedTopics:
         self._comparisons = ThreadPoolExecutor(1, "comparisons")
         self._writes = ThreadPoolExecutor(1, "writes")
         self._limit = asyncio.Semaphore(_LOOKS)
-        #: what is to be undone at the end, the last first
+        #: cleanup at the end, the last first
         self._opened: AsyncExitStack
         self._catalog: Catalog
         self._lister: TopicLister
-        #: namespace -> one look at a time: an older answer of the cluster must not undo a newer one
+        #: namespace -> one look at a time, since an older answer of the cluster must not undo a newer one
         self._looks: dict[str, _Look] = {}
         #: namespace -> when it was looked at last, by the monotonic clock
         self._looked: dict[str, float] = {}
-        #: namespace -> when its topics were created, by topic, that which was asked for last at the end
+        #: namespace -> creation times of its topics, by topic, the latest checked one at the end
         self._created: dict[str, dict[str, datetime]] = {}
-        #: why the cluster cannot be read; None while it can
+        #: why the cluster cannot be read, None while it can
         self.trouble: str | None = None
         self.watchers: Watchers
 
@@ -111,7 +111,7 @@ class ServedTopics:
         async with AsyncExitStack() as stack:
             for threads in (self._questions, self._writes):
                 stack.callback(threads.shutdown, wait=False)
-            # In a thread: it may wait for the lock of another process.
+            # In a thread, since it may wait for the lock of another process.
             await self._write(self._open)
             stack.push_async_callback(self._write, self._catalog.close)
             # A comparison that is under way uses the catalog until its end.
@@ -119,7 +119,7 @@ class ServedTopics:
             # A lister has one thread from its beginning to its end.
             await self._ask(self._lister.__enter__)
             stack.push_async_callback(self._ask, self._lister.__exit__, None, None, None)
-            # Pulsar's own listing follows events alone; any other lister is asked again.
+            # Pulsar's own listing follows only events. Any other lister is called again.
             is_driven = self._section.lister.use != "default"
             self.watchers = Watchers(self._catalog, self._lister, self._section, self._ask, is_driven=is_driven)
             stack.callback(self.watchers.close)
@@ -151,12 +151,12 @@ class ServedTopics:
     # Requests
 
     async def list_topics(self, request: TopicQuery) -> str:
-        """Return the answer to a request for topics, as JSON.
+        """Answer a request for topics as JSON.
 
         Raises:
             NotFoundError: for a namespace that does not exist.
-            StateError: if the topics cannot be read, or the lister has a part of them only.
-            PulsarLookupError: as the lister refuses.
+            StateError: if the topics cannot be read, or the lister has only a part of them.
+            PulsarLookupError: if the lister refuses.
         """
         await self.require_look(request.namespace)
         return await self._ask(
@@ -164,7 +164,7 @@ class ServedTopics:
         )
 
     async def carry_out(self, operation: CatalogOperation) -> str | None:
-        """Carry out an operation on labels or properties; return the body of its answer, None if that has none.
+        """Carry out an operation on labels or properties. Return the body of its answer, None if there is none.
 
         Raises:
             NotFoundError: for a topic that does not exist.
@@ -183,7 +183,8 @@ class ServedTopics:
 
     def _list_answer(self, request: TopicQuery) -> ListAnswer:
         self._catalog.refresh()
-        # One revision, since a lister may ask several questions: a list of two may lack a topic that both have.
+        # One revision, since a lister may read several times, and a list of two revisions may lack a topic that both
+        # have.
         with self._catalog.reading():
             return self._lister.answer(request)
 
@@ -195,11 +196,11 @@ class ServedTopics:
     # The cluster
 
     def jobs(self) -> Sequence[Coroutine[Any, Any, None]]:
-        """Return what is to be done beside the answers to requests."""
+        """List the jobs that run in addition to the answers to requests."""
         return self.follow(), self.follow_watched(), self.watchers.follow(), self.watchers.keep_alive()
 
     async def follow_watched(self) -> None:
-        """Look more often at what is watched: at what other processes write, and at these namespaces of the cluster."""
+        """Check watched topics more often, both writes of other processes and these namespaces of the cluster."""
         told: dict[str, str] = {}
         while True:
             began = time.monotonic()
@@ -212,7 +213,7 @@ class ServedTopics:
                     told.pop(namespace, None)
                 except NotFoundError:
                     continue
-                # Whatever it is: without this job watchers would hear signs of life alone.
+                # Any error, since without this job watchers would only receive signs of life.
                 except Exception as error:  # noqa: BLE001
                     if told.get(namespace) != (reason := _reason(error)):
                         told[namespace] = reason
@@ -221,14 +222,14 @@ class ServedTopics:
             await asyncio.sleep(max(_WATCHED_S, 4 * (time.monotonic() - began)))
 
     async def _look_at_created(self, namespace: str, source: AdminRest) -> None:
-        """Ask of some topics in turn when they were created: one that is another by now looks the same in a list."""
+        """Read the creation times of some topics in turn, since a recreated topic looks the same in a list."""
         names = await self._ask(lambda: self._catalog.topics(namespace, "persistent"))
         here, before = frozenset(names), self._created.get(namespace, {})
         known = self._created[namespace] = {topic: when for topic, when in before.items() if topic in here}
         some = [*islice(chain((topic for topic in names if topic not in known), [*known]), _CREATED)]
         again = []
         for topic in some:
-            # Who may list topics may not ask for this; then nobody says it.
+            # A token that may list topics may lack this right, and then the time is unknown.
             with suppress(OSError, ValueError):
                 when = await _in_daemon(source.creation_time, topic)
                 if when is not None and known.pop(topic, when) != when:
@@ -238,11 +239,11 @@ class ServedTopics:
             await self._write(make_anew, self._catalog, again)
 
     async def follow(self) -> None:
-        """Look at all namespaces again and again, and report what stops it; return at once if there is no cluster."""
+        """Look at all namespaces repeatedly, and report errors that stop it. Return at once without a cluster."""
         while self._source is not None and self._collect is not None:
             try:
                 trouble = await self._follow_once(self._source)
-            # Whatever it is: a job that ends would leave the catalog as it is for ever.
+            # Any error, since without this job the catalog would never change again.
             except Exception as error:  # noqa: BLE001
                 trouble = f"namespaces: {_reason(error)}"
             if (trouble is None) != (self.trouble is None):
@@ -264,7 +265,7 @@ class ServedTopics:
         return trouble
 
     async def require_look(self, namespace: str) -> None:
-        """Look at a namespace if its topics are not known, or were read too long ago; errors as of `_look`."""
+        """Look at a namespace if its topics are not known, or were read too long ago. Errors are those of `_look`."""
         if self._source is None:
             return
         assert self._collect is not None
@@ -273,14 +274,14 @@ class ServedTopics:
             await self._look(namespace)
 
     async def _look_from_now(self, namespace: str) -> None:
-        """Look at a namespace, not believing a look that began before; errors as of `_look`."""
+        """Look at a namespace without using an earlier look. Errors are those of `_look`."""
         if namespace in self._looks:
             with suppress(NotFoundError):
                 await self._look(namespace)
         await self._look(namespace)
 
     async def _look(self, namespace: str, *, is_listed: bool = True) -> None:
-        """Read the topics of a namespace, and bring the catalog up to date; or wait for a look that is under way.
+        """Read the topics of a namespace, and bring the catalog up to date, or wait for a look in progress.
 
         Args:
             is_listed: whether the cluster has named the namespace, as far as is known.
@@ -306,12 +307,13 @@ class ServedTopics:
                     return
                 began = time.monotonic()
                 topics = await _in_daemon(_topics_of, self._source, namespace)
-            # With its topics go their labels: a cluster that does not name the namespace either has said it twice.
+            # Labels are lost with their topics, so this needs a second sign, which is that the cluster does not name
+            # the namespace either.
             is_believed, loop = topics is not None or not is_listed, asyncio.get_running_loop()
             known = self._catalog, namespace, topics
             if is_believed and not await loop.run_in_executor(self._comparisons, is_mirrored, *known):
                 await self._write(mirror, self._catalog, namespace, topics)
-        # Whatever it is: clients are answered, and the next round may do better.
+        # Any error, since clients are answered, and the next round may succeed.
         except Exception as error:
             raise StateError(f"the topics of {namespace} cannot be read: {_reason(error)}") from error
         finally:
@@ -344,13 +346,13 @@ def _topics_of(source: AdminRest, namespace: str) -> tuple[str, ...] | None:
 async def _in_daemon(question: Callable[..., Result], *arguments: object) -> Result:
     """Ask the cluster in a thread of its own, which the end of the process does not wait for."""
     answer: Future[Result] = Future()
-    # From now on it is not cancelled with what waits for it.
+    # From now on it is not cancelled together with its waiting requests.
     answer.set_running_or_notify_cancel()
 
     def ask() -> None:
         try:
             answer.set_result(question(*arguments))
-        # Whatever it is belongs to what waits for the answer.
+        # Any error belongs to the requests that wait for the answer.
         except BaseException as error:  # noqa: BLE001
             answer.set_exception(error)
 

@@ -1,6 +1,6 @@
-"""Verify a record: decide again on the recorded views, and compare odds, dice and choice to the last digit.
+"""Verify a record by repeating decisions on its views, and comparing odds, draws and choice to the last digit.
 
-Some files of DECISIONS are read at a time, and the views that these name.
+Some files of DECISIONS are read at a time, with the views that they name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ViewRecords = dict[str, tuple[str, str | None]]
 CAUSES = ("view", "ownership", "load", "registry", "plug-in version", "settings", "policy")
 #: Rows of DECISIONS that are held at a time.
 _ROWS_AT_ONCE = 200_000
-#: Disagreements that are kept with their names; all are counted.
+#: Disagreements that are kept with their names. All are counted.
 _EXAMPLES = 20
 _MOST_BALLOTS = 50_000
 
@@ -82,10 +82,10 @@ def verify(record: str, *, plugin_files: Sequence[str] = ()) -> Verified:
 
     Args:
         record: path or URI of its folder.
-        plugin_files: Python files with parts that the policies are made of.
+        plugin_files: Python files with parts of the policies.
 
     Raises:
-        InputError: if the folder is no record, or a file of it cannot be read.
+        InputError: if the folder is not a record, or a file of it cannot be read.
         PluginError: if a plug-in cannot be loaded.
     """
     record = record.rstrip("/")
@@ -127,7 +127,7 @@ def _verify_files(files: Sequence[str], record: str, registry: Registry) -> Veri
     # Records of servers without a collector may lack the column.
     references = {row["owners"] for row in rows if row.get("owners") is not None}
     owners = _RecordedOwners(record, references)
-    # A series is applied from its beginning: in the order of its states, each change once.
+    # A series is applied from its beginning in the order of its states, each change once.
     rows.sort(key=lambda row: ("", 0) if row.get("owners") is None else _state_of(row["owners"])[:2])
     described: dict[str, _Described] = {}
     outcome = Verified()
@@ -171,9 +171,9 @@ def _recorded_views(record: str, references: set[str]) -> Mapping[str, ViewRecor
 
 
 def _state_of(reference: str) -> tuple[str, int, str]:
-    """Take the reference of a state of owners apart: series, number of the last change, digest.
+    """Split the reference of a state of owners into series, number of the last change, and digest.
 
-    Of what is no reference they are those of a state that no record has.
+    An invalid reference gives those of a state that no record has.
     """
     series, number, digest = reference.rsplit(".", 2) if reference.count(".") > 1 else (reference, "", "")
     return series, int(number) if number.isdecimal() else 1, digest
@@ -194,7 +194,7 @@ class _RecordedOwners:
             self._changes.setdefault(row["series"], {})[row["number"]] = row["bundle"], row["broker"]
 
     def find(self, reference: str, ids: Sequence[str]) -> tuple[OwnershipView, bool] | None:
-        """Return the owners of a state as brokers of a roster, and whether they are those that were decided on.
+        """Find the owners of a state as brokers of a roster, and whether they match the decision's owners.
 
         Returns:
             None if a change that leads to the state is not in the record.
@@ -243,7 +243,7 @@ class _Described:
     def difference(
         self, row: Mapping[str, Any], recorded: Mapping[str, ViewRecords], recorded_owners: _RecordedOwners
     ) -> tuple[str, str] | None:
-        """Return cause and detail if a decision is not the same when it is taken again; None if it is."""
+        """Find cause and detail of a difference between a decision and its repetition, None if they are the same."""
         records = recorded.get(row["view"])
         if records is None or not row["view"].rpartition("@")[2].isdecimal():
             return "view", f"view {row['view']} is not in the record"
@@ -323,7 +323,7 @@ def _compare_row(row: Mapping[str, Any], ballot: Ballot, seed: int) -> str | Non
         dice = roll(seed, row["cluster"], row["bundle"], row["rolls"])
         if dice != row["dice"]:
             return f"the dice were {row['dice']} and are {dice}"
-    # The odds stand in the order of the brokers' numbers, as the dice are read.
+    # The odds are in the order of the brokers' numbers, in which the draw reads them.
     chosen = [*ballot.odds][ballot.numbers.index(ballot.pick(dice))]
     if chosen != row["broker"] or row["propensity"] != odds[chosen]:
         return f"{row['broker']} was chosen with {row['propensity']}, and it is {chosen} with {odds[chosen]}"

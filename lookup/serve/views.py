@@ -1,4 +1,4 @@
-"""Build the view that a policy decides on from what a broker knows of all brokers, live and when a record is verified.
+"""Build a policy's view from a broker's data about all brokers, live and when a record is verified.
 
 Load is read as a replay reads LOADS, so that a policy sees the same figures in both.
 """
@@ -26,7 +26,7 @@ __all__ = ["Surroundings", "View", "digest_of", "view_digest", "view_of"]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Circumstances of a cluster that views need besides what brokers say."""
+    """Circumstances of a cluster that views need in addition to brokers' data."""
 
     cluster: str
     prefix: str = "lookup."
@@ -38,7 +38,7 @@ class Surroundings:
 class View:
     """The brokers of a cluster and their load, as one broker knew them."""
 
-    #: digests of registry and load, and when the view was first seen: `REGISTRY.LOAD@TS`
+    #: digests of registry and load, and the time of the first use of the view, as `REGISTRY.LOAD@TS`
     reference: str
     #: µs since the Unix epoch
     ts_us: int
@@ -53,11 +53,11 @@ class View:
     offered: set[tuple[str, ...]] = field(default_factory=set)
 
     def at(self, now_us: int, candidates: Sequence[str], owners: OwnershipView | None = None) -> ClusterView:
-        """Return what a policy sees: of all brokers of the view only the candidates are registered.
+        """Build the view of a policy, in which only the candidates are registered.
 
         Args:
             candidates: ids of brokers of the view.
-            owners: by the numbers of the view's roster; None: the policy does not read them.
+            owners: by the numbers of the view's roster, None if the policy does not read them.
         """
         offered = frozenset(candidates)
         registered = np.array([broker in offered for broker in self.roster.ids], dtype=bool)
@@ -72,7 +72,7 @@ class View:
             load=self.load,
             ownership=Ownership(self.roster.ids) if owners is None else owners,
             unloaded={},
-            # Policies that keep memory are not served: no broker knows that of all others.
+            # Policies that keep memory are not served, since no broker knows the memory of all others.
             memory={},
             namespaces=self.surroundings.namespaces,
             topology=self.surroundings.topology,
@@ -80,10 +80,11 @@ class View:
 
 
 def view_of(records: Mapping[str, tuple[str, str | None]], ts_us: int, surroundings: Surroundings) -> View:
-    """Build a view, or raise InputError naming the broker whose data or load is not what Pulsar writes.
+    """Build a view, or raise InputError with the broker whose data or load does not have Pulsar's form.
 
     Args:
-        records: by broker id the JSON texts of `BrokerLookupData` and `BrokerLoadData`; None: it has not reported.
+        records: by broker id the JSON texts of `BrokerLookupData` and `BrokerLoadData`, None if it has not
+            reported.
     """
     brokers, rows, reported_ms = [], [], []
     for broker, (data, load) in records.items():
@@ -106,13 +107,13 @@ def view_of(records: Mapping[str, tuple[str, str | None]], ts_us: int, surroundi
 
 
 def view_digest(records: Mapping[str, tuple[str, str | None]]) -> str:
-    """Return digests of the registry and of the load of a view, with a dot between."""
+    """Compute digests of the registry and of the load of a view, with a dot between."""
     registry = {broker: data for broker, (data, _) in records.items()}
     loads = {broker: load for broker, (_, load) in records.items()}
     return f"{digest_of(registry)}.{digest_of(loads)}"
 
 
 def digest_of(document: object) -> str:
-    """Return the digest of a document that JSON can hold, whatever the order of its keys."""
+    """Compute the digest of a document that JSON can hold, independent of the order of its keys."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

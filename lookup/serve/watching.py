@@ -1,10 +1,10 @@
-"""Send the watchers of topics what changes, as server-sent events over the connections that they keep open.
+"""Send changes of topics to watchers, as server-sent events over the connections that they keep open.
 
     connects    -> the changes since its mark, or a snapshot, as fast as the client reads
-    has all     -> live: each change is written to all live connections of a watch, made once for all of them
-    reads less  -> cut off once too much waits for it; it connects again with the mark of the last message it has
+    has all     -> live: each change is created once, and written to all live connections of a watch
+    reads less  -> cut off once too much waits for it. It reconnects with the mark of its last message
 
-The event loop alone uses what is here. Lists are made, and events read, in the thread of questions.
+Only the event loop uses this module. Lists are made, and events read, in the thread of questions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Watchers"]
 _UNREAD_BYTES = 1 << 18
 #: Bytes that are written at once to a connection that is not live yet.
 _PART = 1 << 16
-#: Seconds between two signs of life; clients take a connection that is silent for longer for a lost one.
+#: Seconds between two signs of life. After a longer silence clients consider a connection lost.
 _ALIVE_S = 10.0
 #: Seconds before a list that could not be made is tried again.
 _RETRY_S = 1.0
@@ -42,7 +42,7 @@ _GATHER_S = 0.02
 _HOLD_S = 0.005
 #: Seconds between two looks at whether a change was announced that a list has already.
 _SOON_S = 0.01
-#: Shared: most watches never have others.
+#: Shared, since most watches never have others.
 _NO_TOPICS: frozenset[str] = frozenset()
 
 #: Runs a question in the thread of questions.
@@ -61,22 +61,22 @@ class _Group:
         self.topics, self.revision = topics, revision
         #: the mark of that event
         self.mark = ""
-        #: connections, those that are not live yet included
+        #: connections, including the ones before they are live
         self.n_members = 0
         self.live: set[asyncio.Transport] = set()
         #: of each connection that is not live yet, the topics that were deleted since the message that it is sent
         self.catching_up: dict[asyncio.Transport, set[str]] = {}
-        #: the whole list as it is sent, with its mark, while a connection is sent it; once for all of them
+        #: the whole list in its sent form, with its mark, while a connection receives it, once for all of them
         self.sent: tuple[str, Sequence[str], bytes] | None = None
         self.has: Snapshot | None = None
         #: topics that were deleted since that list
         self.destroyed = _NO_TOPICS
-        #: events came after that list, which is made anew by a task
+        #: events came after that list, and a task makes it again
         self.is_due = False
         self.listing: asyncio.Task[None] | None = None
 
     def send(self, message: Message) -> None:
-        """Write a message to all live connections, and cut off those that do not read."""
+        """Write a message to all live connections, and cut off clients that do not read."""
         _write(self.live, message_text(message))
 
 
@@ -84,16 +84,16 @@ class Watchers:
     """All watchers of a server.
 
     Args:
-        catalog: whose events are followed.
-        ask: runs a question in the thread of questions.
-        is_driven: whether the lister decides what an event changes.
+        catalog: the catalog whose events are followed.
+        ask: runs a function in the thread of questions.
+        is_driven: whether the lister decides which changes an event causes.
     """
 
     def __init__(
         self, catalog: Catalog, lister: TopicLister, section: ListingSection, ask: Ask, *, is_driven: bool
     ) -> None:
         self._catalog, self._lister, self._section, self._ask = catalog, lister, section, ask
-        # Watchers never leave by themselves: half of the connections are for brokers.
+        # Watchers never leave by themselves, so half of the connections are reserved for brokers.
         self._most = min(section.watchers_max, most_connections() // 2)
         self._is_driven = is_driven
         self._groups: dict[TopicQuery, _Group] = {}
@@ -122,11 +122,11 @@ class Watchers:
         self._has_ended.set()
 
     async def serve(self, request: web.Request, query: TopicQuery) -> web.StreamResponse:
-        """Send a client what happens to its topics, until it leaves or is cut off.
+        """Send a client the changes of its topics, until it leaves or is cut off.
 
         Raises:
             StateError: if there are too many watchers, or the topics cannot be listed now.
-            PulsarLookupError: as the lister refuses the first list.
+            PulsarLookupError: if the lister refuses the first list.
         """
         if request.version < HttpVersion11:
             raise ArgumentError("a watch needs HTTP/1.1")
@@ -139,7 +139,7 @@ class Watchers:
         group.n_members += 1
         transport = cast(asyncio.Transport, request.transport)
         try:
-            # Before the head of the answer: until then a refusal is one.
+            # Before the head of the answer, since a refusal is only possible until then.
             message: Message | None
             missed = group.catching_up[transport] = set()
             message, raw = await self._first(group, request.headers.get("Last-Event-ID", ""))
@@ -147,14 +147,15 @@ class Watchers:
             response.enable_chunked_encoding()
             await response.prepare(request)
             while message is not None:
-                # By parts: what waits for a slow reader is one of them, beside the list that all share.
+                # In parts, since one of them waits for a slow reader, in addition to the list that all share.
                 for start in range(0, len(raw), _PART):
                     await response.write(raw[start : start + _PART])
                 try:
                     # Nothing is awaited from here on until the connection is live, so that no change falls between.
                     message, raw = await self._next(group, message, missed)
                 except PulsarLookupError:
-                    # The head was sent: a refusal would be no answer any more. It connects again, and is refused then.
+                    # The head was sent, so a refusal would not be an answer any more. The client reconnects, and is
+                    # refused then.
                     transport.abort()
                     return response
             # The list is as long as the namespace is, and the connection may last for days.
@@ -198,12 +199,12 @@ class Watchers:
         return group.sent[2]
 
     async def _next(self, group: _Group, last: Message, missed: set[str]) -> tuple[Message | None, bytes]:
-        """Return the message after the last one; None, without having waited: the client has everything."""
+        """Find the message after the last one. Return None, without having waited, if the client has everything."""
         if group.topics.is_driven:
             assert isinstance(last, Snapshot)
             if group.has is None or group.has is last:
                 return None, b""
-            # What follows is compared with the list that the client has then.
+            # Later messages are compared with the client's list at that time.
             has, destroyed = group.has, frozenset(missed)
             missed.clear()
             return has, await self._ask(lambda: message_text(changes_between(last, has, destroyed)).encode())
@@ -214,7 +215,7 @@ class Watchers:
                 if update is None:
                     update = await self._ask(lambda: group.topics.take_snapshot(is_first=False))
                 return update, await self._write_message(group, update)
-            # A list may be ahead of the events: these come in a moment.
+            # A list may be ahead of the events, which follow soon.
             await asyncio.sleep(_SOON_S)
         return None, b""
 
@@ -226,14 +227,14 @@ class Watchers:
             self._loop.call_soon_threadsafe(self._has_arrived.set)
 
     async def follow(self) -> None:
-        """Send what events have changed, again and again: for each watch one message about all that arrived."""
+        """Send the changes of events repeatedly, to each watch one message about all that arrived."""
         while True:
             await self._has_arrived.wait()
             await asyncio.sleep(_GATHER_S)
             self._has_arrived.clear()
             events = [self._arrived.popleft() for _ in range(len(self._arrived))]
             if events:
-                # More than these are quicker listed than looked at for each watch, as are those that are missing.
+                # More than these are faster to list than to compare for each watch, and so are missing ones.
                 is_known = len(events) == events[-1].revision - self._revision <= self._section.queue_max
                 self._revision = events[-1].revision
                 began = time.monotonic()
@@ -252,7 +253,7 @@ class Watchers:
                 group.is_due = True
                 self._list_anew(group)
         elif not is_known:
-            # Each connects again, and is sent what it has missed.
+            # Each client reconnects, and receives the missed messages.
             while group.live:
                 group.live.pop().abort()
         else:
@@ -271,7 +272,7 @@ class Watchers:
             destroyed, group.destroyed = group.destroyed, _NO_TOPICS
             try:
                 after = await self._ask(lambda: group.topics.take_snapshot(is_first=False))
-                # Not in the event loop: it makes sets of all names.
+                # Outside the event loop, since it makes sets of all names.
                 update = await self._ask(changes_between, before, after, destroyed)
             # Whatever it is, the watchers keep their list.
             except Exception as error:  # noqa: BLE001
@@ -307,7 +308,7 @@ class Watchers:
 
 
 def _write(live: set[asyncio.Transport], text: str) -> None:
-    """Write a text to connections as a chunk of HTTP/1.1, made once; cut off those that leave too much unread."""
+    """Write a text to connections as a chunk of HTTP/1.1, created once, and cut off clients with too much unread."""
     if not live:
         return
     raw = text.encode()

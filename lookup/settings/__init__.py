@@ -1,4 +1,7 @@
-"""Read and check what users write: evaluations, policies, brokers; from TOML, broker.conf, environment and flags."""
+"""Read and check users' settings, such as evaluations, policies and brokers, from files, environment and flags.
+
+Files are TOML or broker.conf.
+"""
 
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
 from lookup.settings.broker_conf import read_broker_conf

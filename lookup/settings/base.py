@@ -1,7 +1,8 @@
 """Define the strict base of every settings model, and the few value types they share.
 
-Nothing here reads a file. Docstrings below fields become the descriptions of the JSON Schemas under `docs/schema/`, by
-`scripts/schemas.py`: pydantic would read every source file anew whenever a command starts.
+This module does not read files. `scripts/schemas.py` writes docstrings below fields as the descriptions of
+the JSON Schemas under `docs/schema/`, since pydantic would read every source file again at each start of a
+command.
 """
 
 from __future__ import annotations
@@ -53,14 +54,14 @@ __all__ = [
 
 
 class Strict(BaseModel):
-    """A frozen model that refuses keys it does not know; every nested model has to refuse them itself."""
+    """A frozen model that rejects unknown keys. Every nested model has to reject them itself."""
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
         serialize_by_alias=True,
         allow_inf_nan=False,
-        # A command reads one kind of file or two: what checks the others is never built.
+        # A command reads one or two kinds of files, so validators of the others are never built.
         defer_build=True,
     )
 
@@ -72,12 +73,12 @@ class WholeFile(Strict):
 
     @classmethod
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:  # noqa: ARG003  of all functions of its kind
-        """Return place and sentence of every mistake between tables: names that must match, or must not.
+        """List place and sentence of every mistake between tables, such as names that must or must not match.
 
         Args:
-            tables: by its key in the file, every table that is valid by itself; of a table that is not, an object with
-                its valid keys, and None for policies whose names are not known. A check whose tables or keys are
-                missing is skipped, so that one mistake causes no others.
+            tables: by its key in the file, every table that is valid by itself. For an invalid table, an object
+                with its valid keys. For policies without known names, None. A check whose tables or keys are
+                missing is skipped, so that one mistake does not cause others.
         """
         return []
 
@@ -89,18 +90,18 @@ class WholeFile(Strict):
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """The source of every value that is no default, by key path: a file, a variable or a flag."""
+        """The source of every value other than a default, by key path. It is a file, a variable or a flag."""
         return self._sources
 
     def note_sources(self, sources: Mapping[str, str]) -> Self:
-        """Record the source of every value, by key path; for the readers of settings."""
+        """Record the source of every value, by key path, for the readers of settings."""
         self._sources = dict(sources)
         return self
 
 
 #: A text that is not empty.
 Text = Annotated[str, Field(min_length=1)]
-#: Numbers are taken as written: no `"60"` for 60 and no `true` for 1. Environment and flags are parsed before.
+#: Numbers must be numbers, not `"60"` for 60 or `true` for 1. Environment and flags are parsed before.
 Whole = Annotated[int, Field(strict=True)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -116,15 +117,15 @@ Share = Annotated[float, Field(strict=True, ge=0, le=_MOST)]
 Ratio = Annotated[float, Field(strict=True, ge=0, le=1)]
 Truth = Annotated[bool, Field(strict=True)]
 
-#: Longest span in seconds, a hundred years: as microseconds, and added to any instant of the years 1 to 9999, it stays
-#: within 64 bits.
+#: Longest span in seconds, a hundred years. In microseconds, and added to any instant of the years 1 to 9999, it fits
+#: into 64 bits.
 _MOST_S = 3_155_760_000
 PositiveS = Annotated[int, Field(strict=True, ge=1, le=_MOST_S)]
 CountS = Annotated[int, Field(strict=True, ge=0, le=_MOST_S)]
 
 
 def held_to(problem_of: Callable[[str], str | None]) -> AfterValidator:
-    """Return a validator of texts, by a function that returns what is wrong with one, as a clause or sentence."""
+    """Build a validator of texts from a function that returns the mistake in a text, as a clause or sentence."""
 
     def check(text: str) -> str:
         problem = problem_of(text)
@@ -150,7 +151,7 @@ ShareS = Annotated[float, Field(strict=True, ge=0, le=86_400), AfterValidator(_m
 def _moment(value: object) -> object:
     read = value
     if isinstance(value, str):
-        # pydantic's own parser takes more: numbers, and dates without a time.
+        # pydantic's own parser accepts more, such as numbers, and dates without a time.
         with suppress(ValueError):
             read = datetime.fromisoformat(value)
     if isinstance(read, datetime) and read.tzinfo is not None:
@@ -161,11 +162,11 @@ def _moment(value: object) -> object:
 
 
 def _plain(value: object) -> str:
-    # TOML has dates of its own; Python would write datetime.date(2026, 1, 1).
+    # TOML has dates of its own. Python would write datetime.date(2026, 1, 1).
     return str(value) if isinstance(value, date) else repr(value)
 
 
-#: A point in time with its offset; a local time would mean something else on every machine.
+#: A point in time with its offset, since a local time would differ between machines.
 Moment = Annotated[AwareDatetime, BeforeValidator(_moment, json_schema_input_type=datetime)]
 
 
@@ -192,7 +193,7 @@ def fill_number(text: str, number: int) -> str:
 
 
 def is_numbered(text: str) -> bool:
-    """Return whether a text has a gap for a template's number."""
+    """Check whether a text has a gap for a template's number."""
     return _NUMBER.search(text) is not None
 
 
@@ -200,6 +201,6 @@ _NUMBER = re.compile(r"\{n(?::0(\d))?\}")
 
 
 def refuse(problems: Sequence[str]) -> None:
-    """Raise the problems of a model, if any, as one ValueError with a line each, which is what pydantic takes."""
+    """Raise the problems of a model, if any, as one ValueError with a line each, as pydantic expects."""
     if problems:
         raise ValueError("\n".join(problems))

@@ -1,7 +1,7 @@
-"""Model brokers as written: single ones or templates, and the profile of a broker's configuration.
+"""Model brokers as written, as single ones or templates, and the profile of a broker's configuration.
 
-A profile comes from TOML or from a real `broker.conf` (`broker_conf.py`); `resolve.py` derives from it what a
-broker registers.
+A profile comes from TOML or from a real `broker.conf` (`broker_conf.py`). `resolve.py` derives from it the
+data that a broker registers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lookup.settings.pulsar_keys import Scalar, is_load_manager_key, near_miss
 
 __all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry"]
 
-#: Most brokers of a template: more than any cluster has, few enough for the memory.
+#: Most brokers of a template, more than any cluster has and few enough for the memory.
 _MAX_COUNT = 100_000
 #: An IPv6 address without brackets or with one alone, with a zone and a port behind it or not.
 _BARE_IPV6 = re.compile(r"\[[^\]]*|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,}(?:%.*|\])?(?::\d+)?")
@@ -75,24 +75,24 @@ class BrokerProfile(Strict):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a `broker.conf` has that is read otherwise than its author may think, a sentence each."""
+        """The contents of a `broker.conf` that are read differently from the likely intention, a sentence each."""
         return self._warnings
 
     def note_warnings(self, sentences: tuple[str, ...]) -> Self:
-        """Record the warnings; for the reader of the file."""
+        """Record the warnings, for the reader of the file."""
         self._warnings = sentences
         return self
 
     @property
     def slips(self) -> Mapping[str, str]:
-        """The unknown keys in `load_balancer` that were probably misspelt, and what was meant."""
+        """The unknown keys in `load_balancer` that were probably misspelt, and the intended keys."""
         meant = {key: near_miss(key) for key in self.load_balancer}
         return {key: known for key, known in meant.items() if known is not None}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         problems = []
-        # Pulsar ignores keys it does not know, and versions differ in what they know: a broker.conf is taken as it is.
+        # Pulsar ignores unknown keys, and versions know different ones, so a broker.conf is read unchanged.
         if self.file is None or self.file.endswith(".toml"):
             slips = self.slips
             strange = [key for key in self.load_balancer if key not in slips and not is_load_manager_key(key)]
@@ -106,7 +106,7 @@ class BrokerProfile(Strict):
 
 
 class LocationEntry(Strict):
-    """A place; in a template each level may be a list that the brokers take in turn."""
+    """A place. In a template each level may be a list that the brokers use in turn."""
 
     region: Cycling | None = None
     """Outermost level."""

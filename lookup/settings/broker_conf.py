@@ -1,10 +1,10 @@
-"""Read a real `broker.conf`, in any form of `conf_forms.py`: as a broker's profile, or as the policy it stands for.
+"""Read a real `broker.conf`, in any form of `conf_forms.py`, as a broker's profile or as the policy it configures.
 
-The policy is "what I run today" in one line: classes of Pulsar are mapped to parts by the tables below, parameters come
-from the keys that the parts themselves name (`Conf`). Defaults and rules are those of a release (`releases.py`).
-Nothing here knows which parts exist.
+The policy is the present configuration in one line. The tables below map classes of Pulsar to parts, and
+parameters come from the keys that the parts themselves name (`Conf`). Defaults and rules are those of a
+release (`releases.py`). This module does not know which parts exist.
 
-Source: `docs/pulsar/configuration.md`; the modular manager's order of filters and its strategies,
+Source: `docs/pulsar/configuration.md`. For the modular manager's order of filters and its strategies,
 `docs/pulsar/load-managers.md` and ModularLoadManagerImpl of 4.0.8, 4.2.4 and 5.0.1.
 """
 
@@ -44,7 +44,7 @@ from lookup.settings.releases import DEFAULT_RELEASE, IMPL, MODULAR_MANAGER, REL
 
 __all__ = ["ACTS", "CHOOSING_KEYS", "PAIR", "Today", "read_broker_conf", "read_today"]
 
-#: Pulsar's keys by field of the profile; of the others only lookup properties and the load manager's are read.
+#: Pulsar's keys by field of the profile. Of the others only lookup properties and the load manager's are read.
 _KEYS = {
     "lookup_property_prefix": "lookupPropertyPrefix",
     "load_manager_class_name": "loadManagerClassName",
@@ -88,7 +88,7 @@ _SHEDDERS: Mapping[str, Mapping[str, str]] = {
     },
     EXTENSIBLE_MANAGER: {f"{_EXTENSIONS}scheduler.TransferShedder": "transfer"},
 }
-#: Placement and shedder in one; a shedder of the same class goes with no other placement, and 5.0 replaces it.
+#: Placement and shedder in one. A shedder of the same class requires this placement, and 5.0 replaces it.
 _AVG = f"{IMPL}AvgShedder"
 _FALLBACK = f"{IMPL}LeastLongTermMessageRate"
 #: Split algorithms whose rule is not the part's default in today's releases (Pulsar 4.0.4, 4.2.4).
@@ -100,7 +100,7 @@ _SPLITTERS: Mapping[str, str] = {MODULAR_MANAGER: "modular-split", EXTENSIBLE_MA
 _ONLY_SYSTEM: Mapping[str, Any] = {"use": "even-distribution", "only": "pulsar/system"}
 #: Usage that no broker has.
 _NEVER = 1e9
-#: Filters in each manager's order; Pulsar's version filter fails on what it cannot read, and the others go on.
+#: Filters in each manager's order. Pulsar's version filter fails on unreadable versions, and the others continue.
 _VERSION: Mapping[str, Any] = {"use": "version", "unreadable": "fail"}
 _FILTERS: Mapping[str, Sequence[Any]] = {
     EXTENSIBLE_MANAGER: ("load-manager-class", "max-topics", _VERSION, "anti-affinity", "isolation"),
@@ -125,7 +125,7 @@ CHOOSING_KEYS = (
     "loadBalancerDistributeBundlesEvenlyEnabled",
     "defaultNamespaceBundleSplitAlgorithm",
 )
-#: Pulsar's old spelling of two keys, by the new one; it counts if the new one is exactly 1.0.
+#: Pulsar's old spelling of two keys, by the new one. It counts if the new one is exactly 1.0.
 _RESPELT = {
     "loadBalancerBandwidthInResourceWeight": "loadBalancerBandwithInResourceWeight",
     "loadBalancerBandwidthOutResourceWeight": "loadBalancerBandwithOutResourceWeight",
@@ -135,9 +135,10 @@ _RESPELT = {
 def read_broker_conf(path: str | os.PathLike[str]) -> BrokerProfile:
     """Read a `broker.conf`.
 
-    An empty value means Pulsar's default, except for a lookup property, which may be empty. Of a key given several
-    times the last one counts, as in Java. A key that Pulsar does not know is no mistake. The profile's `warnings` have
-    what Java reads otherwise than people do, and its `slips` the keys that resemble one that Pulsar knows.
+    An empty value means Pulsar's default, except for a lookup property, which may be empty. The last of several
+    values of a key counts, as in Java. A key that Pulsar does not know is not a mistake. The profile's
+    `warnings` have values that Java reads differently from people, and its `slips` the keys that resemble a
+    known one.
     """
     text = read_conf(Path(path))
     own = [key for key in text.differing if key in _KEYS.values() or key.startswith("lookup.")]
@@ -155,7 +156,7 @@ def _profile(path: str | os.PathLike[str], text: ConfText) -> BrokerProfile:
         if key in given
     }
     fields.setdefault("load_manager_class_name", MODULAR_MANAGER)
-    # All values, empty ones too: a lookup property may be empty.
+    # All values, including empty ones, since a lookup property may be empty.
     fields["properties"] = published_properties(values, fields.get("lookup_property_prefix", "lookup."))
     fields["load_balancer"] = _load_manager_keys(given)
     try:
@@ -191,31 +192,31 @@ class Today:
 
     #: keys of a `[[policies]]` table, without its name
     table: Mapping[str, Any]
-    #: every key with its value, those that chose parts as well
+    #: every key with its value, including the keys that chose parts
     keys: Mapping[str, Scalar]
     #: a sentence for everything that Pulsar itself would only log
     warnings: tuple[str, ...] = ()
-    #: a sentence for every mistake; what is wrong is as if it were not written
+    #: a sentence for every mistake. A wrong value is ignored
     problems: tuple[str, ...] = ()
     #: why no broker of the release has such a load manager, a sentence each
     refusals: tuple[str, ...] = ()
     #: bundles of a new namespace, if the file names them
     bundles: int | None = None
-    #: the release whose rules count, and why, as the end of a sentence; empty if the caller names it
+    #: the release whose rules count, and the reason as the end of a sentence, empty if the caller names it
     release: tuple[str, str] = (DEFAULT_RELEASE, "")
-    #: by key of the load manager in the file: what becomes of it, as the rest of a sentence
+    #: the effect of each key of the load manager in the file, as the rest of a sentence
     fates: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_today(
     path: str, pulsar: str | None = None, beside: Mapping[str, Scalar] = {}, replaced_keys: Collection[str] = ()
 ) -> Today:
-    """Read a `broker.conf` as a policy; its mistakes are noted, so that those of its parts can be found beside them.
+    """Read a `broker.conf` as a policy. Its mistakes are noted and reported together with those of its parts.
 
     Args:
-        pulsar: release whose defaults and rules count; None is `DEFAULT_RELEASE`.
-        beside: keys that count before those of the file, as if they stood in it.
-        replaced_keys: those of `PAIR` in whose place a part is written; their classes may be anybody's.
+        pulsar: release whose defaults and rules count. None is `DEFAULT_RELEASE`.
+        beside: keys that take precedence over those of the file, in the same form.
+        replaced_keys: those of `PAIR` that a written part replaces. Their classes may be unknown.
 
     Raises:
         SettingsError: if the file cannot be read.
@@ -245,7 +246,7 @@ def read_today(
         if keys[new] == 1.0 and old in keys:
             keys[new] = keys[old]
     refusals, replaced = ([], []) if replaced_keys else _strategies(keys, release)
-    # Without what has chosen parts; the part `load-manager-class` compares managers that brokers registered.
+    # Without the keys that have chosen parts. The part `load-manager-class` compares managers that brokers registered.
     chosen = (*CHOOSING_KEYS, *_RESPELT.values(), BUNDLES_KEY)
     conf = {key: value for key, value in keys.items() if key not in chosen}
     table = {**_parts(keys, str(keys[_MANAGER]), release), "broker_conf": conf}
@@ -260,7 +261,7 @@ def read_today(
     }
     if not named:
         said[""] = f"{path}: has no key of the load manager, so that Pulsar's defaults count"
-    # A misspelt key is said with the mistakes, if there are any.
+    # A misspelt key is reported with the mistakes, if there are any.
     slips = [said.pop(key) for key in named if problems and key in said and near_miss(key)]
     bundles = given.get(BUNDLES_KEY)
     return Today(
@@ -282,12 +283,12 @@ def _release_of(values: Mapping[str, str]) -> tuple[str, str]:
     return "5.0", f"because the file has {added}, which earlier releases do not know"
 
 
-#: What becomes of a key that changes something.
+#: The effect of a key that changes something.
 ACTS = "acts"
 
 
 def _in_use(keys: Mapping[str, Scalar], table: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return what is in use, in the words of `broker_keys.txt`, by the end of the names of its kind."""
+    """Find the configured classes, in the words of `broker_keys.txt`, by the end of the names of their kind."""
     manager, placement, shedder = (str(keys[key]).rpartition(".")[2] for key in (_MANAGER, _PLACEMENT, _SHEDDER))
     is_modular = keys[_MANAGER] == MODULAR_MANAGER
     in_use = {"LoadManagerImpl": manager, "Weight": placement if is_modular else manager}
@@ -299,7 +300,7 @@ def _in_use(keys: Mapping[str, Scalar], table: Mapping[str, Any]) -> Mapping[str
 
 
 def _fate(key: str, keys: Mapping[str, Scalar], in_use: Mapping[str, str], release: str) -> str:
-    """Return what becomes of a key: that it acts, has no effect here, or is not modelled, and why."""
+    """Describe the effect of a key, which acts, has no effect here, or is not modelled, with the reason."""
     words = KEYS.get(key, ())
     readers = [word for word in words if word[0] not in "=:~-" and word not in ("5.0", "unlisted", "splits")]
     if (meant := near_miss(key)) is not None:
@@ -337,7 +338,7 @@ def _nearest(pulsar: str) -> str:
 
 
 def _load_manager_keys(values: Mapping[str, str]) -> dict[str, Scalar]:
-    """Return the keys of the load manager, misspelt ones too, which the profile's `slips` names."""
+    """Select the keys of the load manager, including misspelt ones, which the profile's `slips` names."""
     return {
         key: _value(key, value)
         for key, value in values.items()
@@ -346,7 +347,7 @@ def _load_manager_keys(values: Mapping[str, str]) -> dict[str, Scalar]:
 
 
 def _mistakes(keys: Mapping[str, Scalar]) -> dict[str, str]:
-    """Return by key what is wrong with its value, as the rest of a sentence: no class, or no number."""
+    """Describe by key the mistake in its value as the rest of a sentence, for a missing class or number."""
     classes_of = {_MANAGER: list(_FILTERS)}
     classes_of[_PLACEMENT] = [*_PLACEMENTS, _OWN_PLACEMENT, _OTHER_PLACEMENT]
     classes_of[_SHEDDER] = [name for classes in _SHEDDERS.values() for name in classes]
@@ -419,7 +420,7 @@ def _parts(keys: Mapping[str, Scalar], manager: str, release: PulsarRelease) -> 
         # Only the isolation policies, its first filter, hold in any case.
         table["second_choice"] = {"filters": 1}
         if placed["use"] == "avg-placement" and placed.get("plan") != "bundle":
-            # Asked again, it answers what it has just remembered, overloaded or not.
+            # At a second call it returns the value it has just remembered, overloaded or not.
             table["second_choice"]["overloaded"] = _NEVER
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerSheddingEnabled"):
         shedder = _SHEDDERS[manager].get(str(keys[_SHEDDER]), "transfer")
@@ -429,7 +430,7 @@ def _parts(keys: Mapping[str, Scalar], manager: str, release: PulsarRelease) -> 
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerAutoBundleSplitEnabled"):
         algorithm = str(keys["defaultNamespaceBundleSplitAlgorithm"]).replace("_", "-")
         table["splitter"] = {"use": _SPLITTERS[manager], "algorithm": _ALGORITHMS.get(algorithm, algorithm)}
-        # The extensible manager does not read the key: its children stay with the owner of their parent.
+        # The extensible manager does not read the key. Its children stay with the owner of their parent.
         table["unload_children"] = manager == MODULAR_MANAGER and _is_on(keys, _UNLOAD_CHILDREN)
     return table
 

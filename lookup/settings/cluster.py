@@ -1,4 +1,4 @@
-"""Model the rest of a cluster as written: namespaces, labels of clients, and how far apart locations are."""
+"""Model the rest of a cluster as written, with namespaces, labels of clients, and distances of locations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Difference = Literal["same", "rack", "zone", "region"]
 
 
 class IsolationEntry(Strict):
-    """Hosts a namespace may use; regular expressions that match a whole host name."""
+    """Hosts that a namespace may use, as regular expressions that match a whole host name."""
 
     primary: tuple[str, ...] = Field(min_length=1)
     """Hosts to use."""
@@ -48,7 +48,7 @@ class IsolationEntry(Strict):
 
 
 class NamespaceEntry(Strict):
-    """One namespace; one that is not named has `evaluation.default_bundles` bundles and no policies."""
+    """One namespace. Namespaces without an entry have `evaluation.default_bundles` bundles and no policies."""
 
     name: str
     """`tenant/namespace`."""
@@ -78,7 +78,7 @@ class NamespaceEntry(Strict):
                 problems.append(f"boundaries: {wanted}, hexadecimal, not {list(self.boundaries)}")
             else:
                 is_ascending = len(numbers) > 1 and all(low < high for low, high in pairwise(numbers))
-                # Bundles share the whole circle: a hash outside of them would have no owner.
+                # Bundles share the whole circle, since a hash outside of them would not have an owner.
                 if not is_ascending or numbers[0] != 0 or numbers[-1] != HASH_END:
                     problems.append(f"boundaries: {wanted}, not {list(self.boundaries)}")
         refuse(problems)
@@ -86,7 +86,7 @@ class NamespaceEntry(Strict):
 
 
 class ClientMatch(Strict):
-    """A choice of clients: by network, or by a glob over the client's name."""
+    """A choice of clients, by network or by a glob over the client's name."""
 
     cidr: str | None = None
     """A network like 10.1.0.0/16; meets clients that are addresses, with or without port."""
@@ -106,7 +106,7 @@ class ClientMatch(Strict):
 
 
 class ClientEntry(Strict):
-    """Labels for some clients; the first entry that matches counts, and properties of the log win over its own."""
+    """Labels for some clients. The first matching entry counts, and properties of the log take precedence."""
 
     match: ClientMatch
     """Clients that get the properties."""
@@ -115,7 +115,7 @@ class ClientEntry(Strict):
 
 
 class EdgeEntry(Strict):
-    """A link between two places of one level, which replaces the level's figures; several links make a path."""
+    """A link between two places of one level, which replaces the level's figures. Several links make a path."""
 
     a: str
     """One end: a region, zone or rack."""
@@ -158,7 +158,7 @@ class TopologyFile(Strict):
 
 
 class TopologySection(TopologyFile):
-    """The `[topology]` table: a file, keys of such a file, or both; a key written here counts."""
+    """The `[topology]` table, with a file, keys of such a file, or both. A key written here takes precedence."""
 
     file: str | None = None
     """Path of a topology file."""

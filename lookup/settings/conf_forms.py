@@ -1,10 +1,10 @@
-"""Read the texts in which people have a broker's configuration: all become keys of a `broker.conf` and their texts.
+"""Read the text forms of a broker's configuration into keys of a `broker.conf` and their texts.
 
-Java properties; `PULSAR_PREFIX_` variables in a shell script, a Dockerfile or an env file; YAML of Compose, of a Helm
-chart or of an operator; the JSON of `brokers get-runtime-config` and of dynamic configuration. Of several components
-in one file the broker counts.
+The forms are Java properties, `PULSAR_PREFIX_` variables in a shell script, a Dockerfile or an env file,
+YAML of Compose, of a Helm chart or of an operator, and the JSON of `brokers get-runtime-config` and of
+dynamic configuration. Of several components in one file the broker counts.
 
-Source: apply-config-from-env.py of Pulsar's image, 4.2; BrokerService.getRuntimeConfiguration of 4.2.4.
+Source: apply-config-from-env.py of Pulsar's image, 4.2, and BrokerService.getRuntimeConfiguration of 4.2.4.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _YAML = re.compile(r"""---|-\s|["']?[\w./-]+["']?\s*:(?:\s|$)""")
 #: A line of a shell, a Dockerfile, a unit of systemd or an env file.
 _SHELL = re.compile(rf"(?:export|ENV|docker|podman)\s|-?-e(?:nv)?\b|Environment=|{_PREFIX}")
 _ASSIGNMENT = re.compile(r"(?:Environment=|-?-env=|-e)?([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
-#: Names of a broker, and of what stands beside it, in the path to a table.
+#: Names of a broker, and of neighbouring components, in the path to a table.
 _BROKER = re.compile(r"(?i)broker|standalone")
 _OTHER = re.compile(
     r"(?i)^x-|proxy|zookeeper|^zk|bookie|bookkeeper|recovery|toolset|function|websocket|presto|trino|prometheus|grafana|"
@@ -108,14 +108,14 @@ def _of_text(raw: bytes) -> ConfText:
         elements = list(javaproperties.parse(latin))
     except ValueError as error:  # of a malformed \u escape
         raise ValueError(f"cannot be read as Java properties: {error}") from None
-    read_value = _text if "Optional" in latin else str  # what pulsar-admin prints, a key and its value in a line
+    read_value = _text if "Optional" in latin else str  # output of pulsar-admin, a key and its value in a line
     return ConfText(
         [(pair.key, read_value(pair.value)) for pair in elements if isinstance(pair, javaproperties.KeyValue)]
     )
 
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:
-    # A line that ends in a backslash goes on; `ENV key value` is Docker's old form.
+    # A line that ends in a backslash continues. `ENV key value` is Docker's old form.
     text = re.sub(r"(?m)^(\s*ENV\s+[\w.]+)[ \t]+(?=[^\s=])", r"\1=", text.replace("\\\n", " "))
     try:
         words = shlex.split(text, comments=True)
@@ -125,7 +125,7 @@ def _assignments(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_variables(variables: Iterable[tuple[str, str]]) -> ConfText:
-    """Return what the start script of the image makes of variables: those with the prefix count before the others."""
+    """Convert variables as the image's start script does. Variables with the prefix take precedence."""
     values = {name: value.strip() for name, value in variables}
     prefixed = {name.removeprefix(_PREFIX): value for name, value in values.items() if name.startswith(_PREFIX)}
     # Misspelt keys too, which are warned of.
@@ -167,7 +167,7 @@ def _of_documents(documents: Sequence[Any]) -> ConfText:
 
 
 def _sections(value: Any, path: tuple[str, ...], seen: set[int]) -> Iterator[tuple[tuple[str, ...], ConfText]]:
-    """Yield every table of a document that has keys of Pulsar's, with the path to it; what an anchor repeats once."""
+    """Yield every table of a document with Pulsar's keys, and the path to it. The tables of an anchor come once."""
     if id(value) in seen or not isinstance(value, dict | list):
         return
     seen.add(id(value))

@@ -1,4 +1,4 @@
-"""Model the evaluation file: its own tables, the file as a whole, and checks between tables; `loader.py` reads it."""
+"""Model the evaluation file with its own tables, the whole, and checks between tables. `loader.py` reads it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _Seeds = Annotated[
 #: Why a policy cannot begin with other bundles if there is such a table.
 OTHER_BUNDLES = "BUNDLES (inputs.bundles) has the loads of the log's own bundles only; leave it out"
 
-#: Rows of a cluster that a task holds at a time by default: with Python and its libraries a task then takes less than a
+#: Rows of a cluster that a task holds at a time by default. With Python and its libraries a task then takes less than a
 #: gigabyte (measured: `benchmarks/`).
 SLICE_ROWS = 4_000_000
 
@@ -138,7 +138,7 @@ class EvaluationSection(Strict):
 
     @property
     def drawn(self) -> tuple[int, ...]:
-        """The seeds; where the log is not known yet, numbers from 1 on in place of those to be drawn."""
+        """The seeds. If the log is not known yet, they are numbers from 1 on in place of the random ones."""
         return self.seeds if isinstance(self.seeds, tuple) else tuple(range(1, self.seeds + 1))
 
 
@@ -166,14 +166,14 @@ class VerdictSection(Strict):
 
 
 class LintSection(Strict):
-    """What is to be found in the settings once they are held against a log."""
+    """Findings about the settings compared with a log."""
 
     accept: tuple[LintRule, ...] = ()
     """Kinds of findings that are known and meant, and not reported."""
 
 
 class InputsSection(Strict):
-    """The tables; paths of files or folders, or URIs. Only lookups are needed."""
+    """The tables, as paths of files or folders, or URIs. Only lookups are needed."""
 
     # An empty path would be the folder of the settings.
 
@@ -189,7 +189,7 @@ class InputsSection(Strict):
     """OWNERSHIP: initial owners, unloads by admins, splits."""
 
 
-# As written an entry may also be the path of a file, which the loader replaces by what the file holds.
+# As written an entry may also be the path of a file, which the loader replaces by the file's content.
 _Policies = Annotated[
     tuple[PolicySpec, ...],
     Field(min_length=1),
@@ -225,9 +225,9 @@ class EvaluationFile(WholeFile):
 
     @classmethod
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
-        """Return the mistakes between tables, also of a file that has some of them.
+        """List the mistakes between tables, even if the file has only some of them.
 
-        Names of policies, namespaces and brokers, the incumbent, and the source of the load.
+        The checks cover names of policies, namespaces and brokers, the incumbent, and the source of the load.
         """
         problems: list[tuple[Loc, str]] = []
         evaluation, inputs, policies = tables.get("evaluation"), tables.get("inputs"), tables.get("policies")
@@ -245,7 +245,7 @@ class EvaluationFile(WholeFile):
                 for index, policy in enumerate(policies or ())
                 if policy.bundles not in (None, getattr(evaluation, "default_bundles", policy.bundles))
             ]
-        # `inputs` may lack `loads` altogether, if what was written there is wrong.
+        # `inputs` may lack `loads` altogether, if its written value is wrong.
         if getattr(evaluation, "load", None) == "reported" and getattr(inputs, "loads", "unknown") is None:
             problems.append((("evaluation", "load"), '"reported" needs a LOADS table: give inputs.loads'))
         for name, count in Counter(entry.name for entry in tables.get("namespaces", ())).items():
@@ -274,7 +274,7 @@ def _clashes(brokers: Sequence[BrokerEntry]) -> Iterator[tuple[Loc, str]]:
 
 
 def _overlap(a: BrokerEntry, b: BrokerEntry) -> bool:
-    # Intervals are half-open, so that one may begin when the other ends; None is open, in time and in clusters.
+    # Intervals are half-open, so that one may begin when the other ends. None is open, in time and in clusters.
     return (
         (a.clusters is None or b.clusters is None or bool(set(a.clusters) & set(b.clusters)))
         and (a.from_ is None or b.until is None or a.from_ < b.until)

@@ -33,7 +33,7 @@ __all__ = [
 
 Model = TypeVar("Model", bound=Strict)
 
-#: Key paths of the settings that are paths of files; `*` is any key of a table, `[]` any item of a list.
+#: Key paths of the settings that are paths of files. `*` is any key of a table, `[]` any item of a list.
 _PATHS = (
     "inputs.*",
     "topology.file",
@@ -63,7 +63,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file.
 
     Raises:
-        SettingsError: one sentence, if it is absent, cannot be read, is no TOML or is nested too deep.
+        SettingsError: one sentence, if it is absent, cannot be read, is not TOML or is nested too deep.
     """
     return parsed_toml(read_text(path), path)
 
@@ -76,7 +76,7 @@ def read_text(path: Path) -> str:
         # Editors on Windows begin a file with a mark that TOML does not know.
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        # A path with a suffix names a file that is gone; only a bare name can be one without its prefix.
+        # A path with a suffix names a missing file. Only a bare name can lack its prefix.
         meant = f"; did you mean {shown(f'shipped:{path.name}')}?" if path.name in shipped_files() else ""
         raise SettingsError(f"{path}: there is no such file{meant}") from None
     except OSError as error:
@@ -96,7 +96,7 @@ def parsed_toml(text: str, path: Path) -> dict[str, Any]:
 
 
 def anchor_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Make the paths of an evaluation absolute from a folder; `shipped:NAME` becomes the path of what ships so.
+    """Make the paths of an evaluation absolute from a folder. `shipped:NAME` becomes the path of a shipped file.
 
     Values of a wrong shape are left to the models.
     """
@@ -113,7 +113,7 @@ def _anchor(value: Any, steps: Sequence[str], folder: Path) -> Any:
             return value
         keys = value if steps[0] == "*" else steps[:1]
         return {key: _anchor(item, steps[1:], folder) if key in keys else item for key, item in value.items()}
-    # A URI is no path, and an empty text is refused by the models: it would be the folder itself.
+    # A URI is not a path, and an empty text is rejected by the models, since it would be the folder itself.
     if not isinstance(value, str) or not value or "://" in value:
         return value
     value = shipped_path(value)
@@ -126,7 +126,7 @@ def _anchor(value: Any, steps: Sequence[str], folder: Path) -> Any:
 
 
 class NamespacesFile(Strict):
-    """What operators have set for namespaces."""
+    """Operators' settings of namespaces."""
 
     namespaces: tuple[NamespaceEntry, ...] = ()
     """Bundles, isolation and anti-affinity by namespace."""
@@ -140,12 +140,12 @@ def namespaces_in(text: str, path: str | os.PathLike[str]) -> NamespacesFile:
 
 
 def load_policies(path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
-    """Read a file of policies: `[[policies]]`, or one policy with its keys at the top."""
+    """Read a file of policies, with `[[policies]]` or with one policy whose keys are at the top."""
     return policies_in(anchor_paths(read_toml(Path(path)), Path(path).parent), path)
 
 
 def policies_in(values: Mapping[str, Any], path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
-    """Return the policies of what stands in such a file."""
+    """Read the policies in the values of such a file."""
     if "policies" in values:
         return _validate(PolicyFile, values, path).policies
     return (_validate(PolicySpec, values, path),)
@@ -162,7 +162,7 @@ def load_topology(path: str | os.PathLike[str]) -> TopologyFile:
 
 
 def load_budget(path: str | os.PathLike[str]) -> Mapping[str, float]:
-    """Read a budget: the largest tolerated regression by the name of a figure, `metric` or `metric:key`."""
+    """Read a budget, the largest tolerated regression by the name of a figure, `metric` or `metric:key`."""
     return _validate(BudgetFile, read_toml(Path(path)), path).budget
 
 
@@ -174,7 +174,7 @@ def load_broker_profile(path: str | os.PathLike[str]) -> BrokerProfile:
 
 
 def absent_files(paths: object) -> list[str]:
-    """Return those of a list of paths that are no files; none of a value that the models refuse as no list of paths."""
+    """List the paths that are not files. The list is empty for a value that the models reject as a list of paths."""
     named = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
     return [path for path in named if not Path(path).is_file()]
 

@@ -1,7 +1,7 @@
-"""Join the layers of settings: flags over variables over files, every value with the source that set it.
+"""Join the layers of settings, with flags before variables before files, and the source of every value.
 
-pydantic-settings joins the layers. Added here: every value knows its source, a misspelt variable is a mistake, and
-texts are read as TOML. The models check the values afterwards, all at once (`loader.py`).
+pydantic-settings joins the layers. This module adds the source of each value, reports misspelt variables as
+mistakes, and reads texts as TOML. The models check the values afterwards, all at once (`loader.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "variable_layers",
 ]  # fmt: skip
 
-#: Variables that begin so, in any case, are settings; two underscores go one table down.
+#: Variables with this beginning, in any case, are settings. Two underscores lead one table down.
 _PREFIX = "lookup_"
 #: The kinds of file whose settings variables may set.
 _FILES: tuple[type[BaseModel], ...] = (ClusterFile, EvaluationFile, ServingFile, TopicsFile, TuneFile)
@@ -44,7 +44,7 @@ _FILES: tuple[type[BaseModel], ...] = (ClusterFile, EvaluationFile, ServingFile,
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
-    """A value and its source; a list is one value, since a higher layer replaces it as a whole."""
+    """A value and its source. A list is one value, since a higher layer replaces it as a whole."""
 
     value: Any
     source: str
@@ -62,12 +62,12 @@ def make_layer(values: Mapping[str, Any], source: str) -> Tree:
 
 
 def values_of(tree: Tree) -> dict[str, Any]:
-    """Return the plain values of a layer."""
+    """Extract the plain values of a layer."""
     return {key: values_of(value) if isinstance(value, dict) else value.value for key, value in tree.items()}
 
 
 def origins_of(tree: Tree, above: Loc = ()) -> dict[Loc, str]:
-    """Return the source of every value of a layer, by its place."""
+    """Find the source of every value of a layer, by its place."""
     origins: dict[Loc, str] = {}
     for key, value in tree.items():
         loc = (*above, key)
@@ -76,13 +76,13 @@ def origins_of(tree: Tree, above: Loc = ()) -> dict[Loc, str]:
 
 
 def origin_at(loc: Loc, origins: Mapping[Loc, str]) -> str | None:
-    """Return the source of the value at a place, or of the nearest one that it is part of; None if none is known."""
+    """Find the source of the value at a place, or of the nearest value that contains it, None if unknown."""
     known = (origins.get(loc[:length]) for length in range(len(loc), 0, -1))
     return next(filter(None, known), None)
 
 
 def leaves(value: object, above: Loc = ()) -> Iterator[tuple[Loc, object]]:
-    """Yield place and value of everything that is neither a table nor a list of tables; empty ones are values."""
+    """Yield place and value of everything except tables and lists of tables. Empty ones count as values."""
     if isinstance(value, BaseModel):
         value = value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping) and value:
@@ -96,22 +96,22 @@ def leaves(value: object, above: Loc = ()) -> Iterator[tuple[Loc, object]]:
 
 
 class _Layers(BaseSettings):
-    """Layers as pydantic-settings joins them; the models check them afterwards."""
+    """Layers as joined by pydantic-settings. The models check them afterwards."""
 
     model_config = SettingsConfigDict(extra="allow")
 
 
 def join_layers(*layers: Tree) -> Tree:
-    """Join layers, the highest first: tables are joined key by key, everything else is replaced."""
+    """Join layers, the highest first. Tables are joined key by key, and everything else is replaced."""
     sources = tuple(InitSettingsSource(_Layers, layer) for layer in layers)
     # mypy knows only the fields of a model as arguments.
     return _Layers(_build_sources=(sources, {})).model_extra or {}  # type: ignore[call-arg]
 
 
 def variable_layers(environ: Mapping[str, str], model: type[BaseModel]) -> tuple[list[Tree], list[str]]:
-    """Return the layers of variables like `LOOKUP_EVALUATION__TICK_S=30`, and a sentence for each that is no setting.
+    """Read the layers of variables like `LOOKUP_EVALUATION__TICK_S=30`, with a sentence for each unknown setting.
 
-    Those of another kind of file are left alone.
+    Variables of another kind of file are ignored.
     """
     foreign = {key for other in _FILES for key in known_keys(other)} - set(known_keys(model))
     given: dict[tuple[str, ...], tuple[object, str]] = {}
@@ -124,11 +124,11 @@ def variable_layers(environ: Mapping[str, str], model: type[BaseModel]) -> tuple
 
 
 def flag_layers(flags: Mapping[str, object], model: type[BaseModel], source: str) -> tuple[list[Tree], list[str]]:
-    """Return the layers of flags by key path, `{"evaluation.tick_s": 30}`, and a sentence for each that is no setting.
+    """Read the layers of flags by key path, `{"evaluation.tick_s": 30}`, with a sentence for each unknown setting.
 
     Args:
         flags: None is a flag that was not given.
-        source: what they are called in mistakes.
+        source: their name in mistakes.
     """
     given = {tuple(name.split(".")): (flags[name], source) for name in sorted(flags) if flags[name] is not None}
     return _named_layers(given, model)
@@ -137,9 +137,9 @@ def flag_layers(flags: Mapping[str, object], model: type[BaseModel], source: str
 def _named_layers(
     given: Mapping[tuple[str, ...], tuple[object, str]], model: type[BaseModel]
 ) -> tuple[list[Tree], list[str]]:
-    """Make a layer of each value that is given by its place, with its source; the highest first.
+    """Make a layer of each value that is given by its place, with its source, the highest first.
 
-    Texts are taken as they are if the setting is a text, else as TOML or JSON values; paths start from the working
+    Texts are used unchanged if the setting is a text, else as TOML or JSON values. Paths start from the working
     folder.
     """
     layers: list[tuple[int, Tree]] = []
@@ -167,7 +167,7 @@ def _named_layers(
 
 
 def _hint(loc: tuple[str, ...], index: int, model: type[BaseModel]) -> str:
-    """Return the clause about a key path whose step at `index` leads nowhere: what was meant, or where to write it."""
+    """Write the clause about an unknown step of a key path at `index`, with the likely key or the right table."""
     # An entry may be named by its position, `brokers[0]`, or not at all.
     entries = (*loc[:index], loc[index].partition("[")[0]) if "[" in loc[index] else loc[:index]
     keys = choices_at(model, (*entries, 0))

@@ -1,8 +1,8 @@
-"""Load the settings of evaluations, of the decision server and of topics with everything they name.
+"""Load the settings of evaluations, of the decision server and of topics with all files they name.
 
-Flags count before the environment, and that before files. All mistakes of all sources are found before any is reported;
-the valid part of wrong settings is kept and checked further, so that one mistake hides no other. All are raised
-together, as one `SettingsError`.
+Flags take precedence over the environment, and that over files. All mistakes of all sources are found
+before any is reported. The valid part of wrong settings is kept and checked further, so that one mistake
+does not hide others. All are raised together, as one `SettingsError`.
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ __all__ = [
 
 Content = TypeVar("Content")
 File = TypeVar("File", bound=WholeFile)
-#: Path of a file, or what would stand in it.
+#: Path of a file, or its content.
 Written = str | os.PathLike[str] | Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class SettingsFindings(Generic[File]):
-    """The result of reading settings: the settings or problems, and in either case what is valid of them."""
+    """The result of reading settings, which is the settings or problems, and in either case the valid part."""
 
     settings: File | None
-    #: by key in the file, defaults included: each valid table, of the others an object with the valid keys, and the
-    #: valid policies
+    #: by key in the file, defaults included, each valid table, an object with the valid keys of each other table, and
+    #: the valid policies
     sound: Mapping[str, Any]
     #: one sentence each, with source and key path
     problems: tuple[str, ...]
 
     def require(self) -> File:
-        """Return the settings."""
+        """Return the settings, or raise the problems."""
         if self.settings is None:
             raise SettingsError(self.problems)
         return self.settings
@@ -86,10 +86,11 @@ def load_evaluation(
     """Read an evaluation file, every file it names, the environment and flags.
 
     Args:
-        path: the TOML file, whose paths are relative to its folder, or `shipped:NAME`; or what would stand in it, with
-            paths from the working folder.
-        overrides: flags by key path, `{"evaluation.tick_s": 30}`, paths from the working folder; None: not given.
-        environ: variables; default: those of the process. `{}`: none.
+        path: the TOML file, whose paths are relative to its folder, or `shipped:NAME`, or the content of such a
+            file, with paths from the working folder.
+        overrides: flags by key path, `{"evaluation.tick_s": 30}`, with paths from the working folder. None
+            means not given.
+        environ: variables, by default those of the process. `{}` means none.
     """
     return examine_settings(EvaluationFile, path, overrides, environ).require()
 
@@ -99,7 +100,7 @@ def load_topics(
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> TopicsFile:
-    """Read the settings of topics, for None without a file; arguments as for `load_evaluation`."""
+    """Read the settings of topics, or the defaults without a file. Arguments are those of `load_evaluation`."""
     return examine_settings(TopicsFile, {} if path is None else path, overrides, environ).require()
 
 
@@ -108,19 +109,19 @@ def load_serving(
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> ServingFile:
-    """Read the settings of the decision server and every file they name; arguments as for `load_evaluation`."""
+    """Read the settings of the decision server and their files. Arguments are those of `load_evaluation`."""
     return examine_settings(ServingFile, path, overrides, environ).require()
 
 
 def load_tuning(
     path: Written, overrides: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
 ) -> TuneFile:
-    """Read the settings of a search and its spaces, not its evaluation; arguments as for `load_evaluation`."""
+    """Read the settings of a search and its spaces, not its evaluation. Arguments are those of `load_evaluation`."""
     return examine_settings(TuneFile, path, overrides, environ).require()
 
 
 def describe(resolved: WholeFile) -> list[tuple[str, object, str]]:
-    """Return key path, value and source of every setting, defaults included, in the order of the file."""
+    """List key path, value and source of every setting, defaults included, in the order of the file."""
     rows = []
     for loc, value in leaves(resolved.model_dump()):
         known = (resolved.sources.get(key_path(loc[:length])) for length in range(len(loc), 0, -1))
@@ -136,14 +137,14 @@ def examine_settings(
     *,
     source: str = "command line",
 ) -> SettingsFindings[File]:
-    """Read settings as the functions above do, but return the mistakes, for a caller that checks more.
+    """Read settings as the functions above do, but return the mistakes, for a caller with further checks.
 
     Args:
         model: the kind of file.
         path: as for `load_evaluation`, like the next two.
         overrides: flags by key path.
         environ: variables.
-        source: what overrides are called in mistakes.
+        source: name of overrides in mistakes.
     """
     flags, problems = flag_layers(overrides or {}, model, source)
     variables, misspelt = variable_layers(os.environ if environ is None else environ, model)
@@ -171,7 +172,7 @@ class _Reading(Generic[File]):
     #: tables that name a file with mistakes
     incomplete: set[str] = field(default_factory=set)
     origins: dict[Loc, str] = field(default_factory=dict)
-    #: position in the list as written, by position among all policies: a file may stand for several
+    #: position in the list as written, by position among all policies, since a file may contain several
     written: dict[int, int] = field(default_factory=dict)
 
     def finish(self, tree: Tree) -> SettingsFindings[File]:
@@ -179,7 +180,7 @@ class _Reading(Generic[File]):
         tree = self._over_topology(tree)
         self.origins = origins_of(tree)
         values = values_of(tree)
-        # What files hold comes in the places of their paths.
+        # The contents of files replace their paths.
         for table, read in (
             ("policies", self._policies_in),
             ("spaces", self._spaces_in),
@@ -214,13 +215,13 @@ class _Reading(Generic[File]):
         return join_layers(tree, {"topology": make_layer(below, file)})
 
     def _validate(self, values: Mapping[str, Any]) -> tuple[File | None, Mapping[str, Any], set[Loc]]:
-        """Return settings or None, the values without unknown keys, and the places that are wrong even so."""
+        """Validate values, and return settings or None, the values without unknown keys, and the wrong places."""
         try:
             return self.model.model_validate(values), values, set()
         except ValidationError as error:
             mistakes, unknown = list(problems_of(error, self.model)), unknown_keys(error)
-        # A mistake without a place is one between tables, found again when the valid tables are compared. Policies
-        # that lack what a bad file should have held are not reported as too few.
+        # A mistake without a place is between tables, and is found again when the valid tables are compared. Policies
+        # that lack the content of a bad file are not reported as too few.
         self._add(
             (loc, text)
             for loc, text in mistakes
@@ -251,7 +252,7 @@ class _Reading(Generic[File]):
 
     def _spaces_in(self, written: Sequence[Any]) -> list[object]:
         spaces = [self._read(load_space, entry, "spaces") if isinstance(entry, str) else entry for entry in written]
-        # None: of a file that is wrong.
+        # None for a file that is wrong.
         return [space for space in spaces if space is not None] if "spaces" in self.incomplete else spaces
 
     def _with_profiles(self, written: Sequence[Any]) -> list[object]:
@@ -273,10 +274,10 @@ class _Reading(Generic[File]):
 
 
 def _sound_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Collection[Loc]) -> dict[str, Any]:
-    """Return by key what is valid of a table, defaults included.
+    """Collect the valid values of a table by key, defaults included.
 
-    Of a value that is wrong nothing is left, of a table with fixed keys an object with those that are valid, of
-    policies those that are valid but for their `broker.conf`.
+    A wrong value is left out. A table with fixed keys becomes an object with the valid ones. Policies are kept
+    if they are valid apart from their `broker.conf`.
     """
     sound: dict[str, Any] = {}
     for name, info in model.model_fields.items():
@@ -301,9 +302,9 @@ def _sound_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Coll
 
 
 def _named_policies(written: object) -> tuple[SimpleNamespace, ...] | None:
-    """Return the policies with nothing but their names; None if there are none or a name cannot be read.
+    """Reduce the policies to their names. Return None if there are none or a name cannot be read.
 
-    Their numbers of bundles are compared as well, and are left out: what is wrong may be one of these.
+    Their numbers of bundles are compared as well, and are left out, since one of these may be wrong.
     """
     policies = []
     for entry in written if isinstance(written, list) else ():

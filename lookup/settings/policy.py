@@ -1,4 +1,4 @@
-"""Model policies as written: a name and a composition of parts; the engine's registry knows which parts exist."""
+"""Model policies as written, each a name and a composition of parts. The engine's registry knows the parts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FORGIVING = "forgiving"
 
 
 class PartSpec(Strict):
-    """One part of a policy: `"x"`, or `{ use = "x", ... }` with parameters; children of wrappers stay raw tables."""
+    """One part of a policy, `"x"` or `{ use = "x", ... }` with parameters. Children of wrappers stay raw tables."""
 
     use: str
     """Name of the part, as `lookup plugins list` prints it."""
@@ -53,7 +53,7 @@ class PartSpec(Strict):
             return {"use": written}
         if not isinstance(written, Mapping):
             raise ValueError(f'should be a part\'s name or a table like {{ use = "best" }}, not {shown(written)}')
-        # Only a table made in Python has its parameters apart; in TOML they stand beside `use`.
+        # Only a table made in Python has its parameters apart. In TOML they are next to `use`.
         if "parameters" in written:
             return written
         own = {key: value for key, value in written.items() if key in ("use", "weight")}
@@ -61,13 +61,13 @@ class PartSpec(Strict):
 
     @model_serializer
     def _write(self) -> dict[str, Any]:
-        # As it was written: most parts may have no weight, and would be refused when read again.
+        # As written, since most parts must not have a weight, and would be rejected when read again.
         weight = {"weight": self.weight} if "weight" in self.model_fields_set else {}
         return {"use": self.use, **self.parameters, **weight}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe what may be written: a name, or a table with further keys."""
+        """Describe the permitted forms, which are a name or a table with further keys."""
         return {
             "description": cls.__doc__,
             "anyOf": [
@@ -89,7 +89,7 @@ def _either(schema: dict[str, Any]) -> None:
 
 
 class PolicySpec(Strict):
-    """A policy: the thing with a name in a report."""
+    """A policy, which has a name in reports."""
 
     model_config = ConfigDict(json_schema_extra=_either)
 
@@ -155,7 +155,7 @@ class PolicySpec(Strict):
 
     @property
     def release_note(self) -> str | None:
-        """The release and why it counts, if the settings do not name it; None without a `broker.conf`."""
+        """The release and why it counts, if the settings do not name it, None without a `broker.conf`."""
         if self._release is None or not self._release[1]:
             return None
         release, why = self._release
@@ -163,12 +163,12 @@ class PolicySpec(Strict):
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Why no broker of the release would run with the `broker.conf`; the policy cannot be built."""
+        """Reasons why no broker of the release would run with the `broker.conf`. The policy cannot be built."""
         return self._refusals
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What Pulsar would only log about the `broker.conf` the policy was read from."""
+        """Conditions of the policy's `broker.conf` that Pulsar would only log."""
         return self._warnings
 
     @property
@@ -184,9 +184,9 @@ class PolicySpec(Strict):
 
     @classmethod
     def right_in_part(cls, written: Mapping[str, Any]) -> tuple[Self, ...]:
-        """Return a policy that is wrong as if the mistakes of its `broker.conf` were not written; none if more is.
+        """Read a wrong policy without the mistakes of its `broker.conf`, or return none if it has other mistakes.
 
-        For checks, which say what is wrong with the rest beside them.
+        For checks, which report these mistakes together with those of the rest.
         """
         try:
             return (cls.model_validate(written, context=_FORGIVING),)
@@ -194,15 +194,15 @@ class PolicySpec(Strict):
             return ()
 
     def with_changes(self, name: str, changes: Mapping[str, Any]) -> Self:
-        """Return the policy under another name and with other values.
+        """Copy the policy under another name and with other values.
 
         Args:
             changes: by key of a `broker.conf`, or by key path, like `shedder.threshold` or `scorers[0].weight`.
         """
         keys = {key: value for key, value in changes.items() if not is_path(key)}
-        # Whatever the policy comes from: no part reads the key.
+        # For any source of the policy, since no part reads the key.
         bundles = {"bundles": keys.pop(BUNDLES_KEY)} if BUNDLES_KEY in keys else {}
-        # Keys that choose parts say nothing to parts that are chosen: the file is read again.
+        # Keys that choose parts do not affect the chosen parts, so the file is read again.
         again = self._conf_file is not None and not keys.keys().isdisjoint(CHOOSING_KEYS)
         table: dict[str, Any] = dict(self._written) if again else self.model_dump(exclude_unset=True)
         if again:
@@ -222,14 +222,14 @@ class PolicySpec(Strict):
             raise SettingsError([f"{of}: {place(*each)}" for each in problems_of(error, type(self))]) from None
 
     def under(self, release: Release, why: str) -> Self:
-        """Return the policy by the rules of its cluster's release, unless the settings name one.
+        """Apply the rules of the cluster's release to the policy, unless the settings name a release.
 
         Args:
             why: end of a sentence.
         """
         if self._conf_file is None or "pulsar" in self._written:
             return self
-        # What stands in the file is better than no version of a broker.
+        # The version in the file is better than no version of a broker.
         if why == NO_VERSION and self.release != DEFAULT_RELEASE:
             return self
         try:
@@ -241,10 +241,10 @@ class PolicySpec(Strict):
         return policy
 
     def with_bundles_of_file(self, default: int) -> Self:
-        """Return the policy with the bundles that its `broker.conf` names, unless the settings name others.
+        """Apply the number of bundles in the policy's `broker.conf`, unless the settings name another.
 
         Args:
-            default: bundles that it begins with otherwise.
+            default: initial number of bundles otherwise.
         """
         if self.bundles is not None or self._conf_bundles in (None, default):
             return self
@@ -258,7 +258,7 @@ class PolicySpec(Strict):
         return self.bundles or self._conf_bundles or cast("int", RELEASES[self.release].defaults[BUNDLES_KEY])
 
     def value_at(self, key: str) -> Any:
-        """Return the value of a key of a `broker.conf`, or of a key path; None if it is not written."""
+        """Find the value of a key of a `broker.conf`, or of a key path, None if it is not written."""
         if key == BUNDLES_KEY:
             return self.bundles
         if not is_path(key):
@@ -270,7 +270,7 @@ class PolicySpec(Strict):
     @model_validator(mode="wrap")
     @classmethod
     def _from_broker_conf(cls, written: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        """Put what a `broker.conf` says in the place of its path: a policy travels without the file."""
+        """Replace the path of a `broker.conf` by its content, since a policy is sent without the file."""
         path = written.get("from_broker_conf") if isinstance(written, Mapping) else None
         if not isinstance(path, str):
             refuse(_choosing(written))
@@ -280,7 +280,7 @@ class PolicySpec(Strict):
         if not isinstance(keys, Mapping) or not all(
             isinstance(value, bool | int | float | str) for value in keys.values()
         ):
-            # What is wrong is said of the keys themselves.
+            # Mistakes are reported for the keys themselves.
             return handler({"selector": "best", **own})
         try:
             release = None if written.get("pulsar") is None else str(written["pulsar"])
@@ -325,7 +325,7 @@ class PolicySpec(Strict):
 
 
 def policy_warnings(policies: Iterable[PolicySpec]) -> list[str]:
-    """Return a sentence for each release that is assumed, for what Pulsar would only log, and for keys in vain."""
+    """Write a sentence for each assumed release, each condition that Pulsar would only log, and each unused key."""
     policies = [*policies]
     named: dict[str, list[str]] = {}
     for policy in policies:
@@ -345,7 +345,7 @@ def policy_warnings(policies: Iterable[PolicySpec]) -> list[str]:
 
 
 def is_path(key: str) -> bool:
-    """Return whether a key leads to a value of a policy, and is none of Pulsar's."""
+    """Check whether a key leads to a value of a policy and is not one of Pulsar's."""
     return re.split(r"[.[]", key, maxsplit=1)[0] in PolicySpec.model_fields
 
 
@@ -380,7 +380,7 @@ def _choosing(written: object) -> list[str]:
 
 
 class PolicyFile(Strict):
-    """A file of policies; a file may as well be one policy, its keys at the top."""
+    """A file of policies. It may also be a single policy with its keys at the top."""
 
     policies: tuple[PolicySpec, ...]
     """The policies, `[[policies]]`."""

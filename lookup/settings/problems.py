@@ -1,4 +1,4 @@
-"""Write mistakes in settings as sentences: their place, what is wrong and what would be right."""
+"""Write mistakes in settings as sentences with their place, the mistake and the right form."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ __all__ = [
     "without",
 ]  # fmt: skip
 
-#: Place of a value: keys and positions from the top of the settings.
+#: Place of a value, as keys and positions from the top of the settings.
 Loc = tuple[str | int, ...]
 
 #: Kinds of a value that may be one of two, which pydantic puts into the place of a mistake.
 NUMBER, LIST, TABLE = "[number]", "[list]", "[table]"
 
-# A key path and a colon; other sentences have a blank before their first colon.
+# A key path and a colon. Other sentences have a blank before their first colon.
 _KEYED = re.compile(r"[A-Za-z_][^\s:]*: ")
 #: A position, a quoted key or a bare one of a key path.
 _STEP = re.compile(r'\[(\d+)\]|"([^"]*)"|([\w-]+)')
@@ -54,26 +54,26 @@ def key_path(loc: Iterable[str | int]) -> str:
 
 
 def place(loc: Iterable[str | int], sentence: str) -> str:
-    """Put a place before a sentence; the checks of a table begin theirs with the table's own key and a colon."""
+    """Put a place before a sentence. Checks of a table begin their sentences with its own key and a colon."""
     path = key_path(loc)
     joint = "." if _KEYED.match(sentence) else ": "
     return f"{path}{joint}{sentence}" if path else sentence
 
 
 def key_of(loc: Loc, sentence: str) -> Loc:
-    """Return the place a sentence is about: that of the key it begins with, as sentences of a table's checks do."""
+    """Find the place of a sentence from the key it begins with, as sentences of a table's checks do."""
     keyed = _KEYED.match(sentence)
     steps = _STEP.findall(keyed[0]) if keyed else ()
     return (*loc, *(int(position) if position else quoted or bare for position, quoted, bare in steps))
 
 
 def problems_of(error: ValidationError, model: object) -> Iterator[tuple[Loc, str]]:
-    """Yield place and sentence of every mistake pydantic found; a model's own check may have found several."""
+    """Yield place and sentence of every mistake from pydantic. A model's own check may have found several."""
     details = error.errors(include_url=False)
     for detail in details:
         above = detail["loc"]
         inside = (other["loc"] for other in details if len(other["loc"]) > len(above))
-        # pydantic also complains that a list is too short if some of its items were wrong: an echo.
+        # pydantic also complains that a list is too short if some of its items were wrong, which is only a consequence.
         if detail["type"] == "too_short" and any(loc[: len(above)] == above for loc in inside):
             continue
         loc = _strip_markers(detail["loc"])
@@ -82,7 +82,7 @@ def problems_of(error: ValidationError, model: object) -> Iterator[tuple[Loc, st
 
 
 def unknown_keys(error: ValidationError) -> set[Loc]:
-    """Return the places of keys that are in no table."""
+    """List the places of keys that do not belong to any table."""
     return {_strip_markers(detail["loc"]) for detail in error.errors() if detail["type"] == "extra_forbidden"}
 
 
@@ -91,7 +91,7 @@ def _strip_markers(loc: Loc) -> Loc:
 
 
 def without(value: Any, locs: set[Loc]) -> Any:
-    """Return a copy of tables and lists that lacks the values at some places."""
+    """Copy tables and lists without the values at some places."""
     below = {loc[0]: {other[1:] for other in locs if other[0] == loc[0]} for loc in locs}
     if isinstance(value, Mapping):
         kept = {key: inner for key, inner in value.items() if () not in below.get(key, ())}
@@ -112,13 +112,13 @@ def _sentences(detail: ErrorDetails, loc: Loc, model: object) -> list[str]:
         return ["should not be empty"]
     wanted = f"should be {_KINDS[detail['type']]}" if detail["type"] in _KINDS else _WORDS.sub("should", detail["msg"])
     given = detail["input"]
-    # As TOML writes them: true and 2026-01-01, not True and datetime.date(2026, 1, 1).
+    # In TOML's form, true and 2026-01-01, not True and datetime.date(2026, 1, 1).
     written = str(given).lower() if isinstance(given, bool) else str(given) if isinstance(given, date) else shown(given)
     return [f"{wanted}, not {written}"]
 
 
 def _meant(loc: Loc, model: object) -> str:
-    """Return the clause that says which key was meant: one of this name in a table beside it, else one spelt alike."""
+    """Write the clause that suggests a key, one of this name in a neighbouring table, else a similar one."""
     *above, wrong = loc
     known = choices_at(model, above)
     inside = [table for table in known if wrong in choices_at(model, (*above, table))]
@@ -143,18 +143,18 @@ _WORDS = re.compile(r"\A\w+ should")
 
 
 def known_keys(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the keys of a table, as they are written, with the types of their values."""
+    """Map the keys of a table, as they are written, to the types of their values."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 
 def choices_at(model: object, loc: Iterable[str | int]) -> list[str]:
-    """Return the keys that may be written at a place, none if it is no table of fixed keys."""
+    """List the keys that may be written at a place, none without a table of fixed keys."""
     table = table_at(model, loc)
     return [] if table is None else list(known_keys(table))
 
 
 def table_at(model: object, loc: Iterable[str | int]) -> type[BaseModel] | None:
-    """Return the model of the table of fixed keys at a place, required or not; None if it is none."""
+    """Find the model of the table of fixed keys at a place, required or not, None if there is none."""
     reached: object = model
     for step in loc:
         reached = descend(reached, step)
@@ -163,7 +163,7 @@ def table_at(model: object, loc: Iterable[str | int]) -> type[BaseModel] | None:
 
 
 def descend(annotation: object, step: str | int) -> object:
-    """Return the type of the value under a key, or at a position, of a value of a type; None if there can be none."""
+    """Find the type of the value under a key, or at a position, of a value of a type, None if it cannot exist."""
     inner = _bare(annotation)
     if isinstance(inner, type) and issubclass(inner, BaseModel):
         return known_keys(inner).get(str(step))
@@ -178,7 +178,7 @@ def _bare(annotation: object) -> object:
         return _bare(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
         inside = [arg for arg in get_args(annotation) if arg is not type(None)]
-        # A list or a table: only a table has keys.
+        # A list or a table, of which only a table has keys.
         inside = [arg for arg in inside if Tag(TABLE) in get_args(arg)] or inside
         return _bare(inside[0]) if len(inside) == 1 else annotation
     return annotation

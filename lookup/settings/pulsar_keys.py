@@ -1,7 +1,7 @@
-"""List Pulsar's keys by name, with their defaults and readers; `releases.py` has what differs between releases.
+"""List Pulsar's keys by name, with their defaults and readers. `releases.py` has the differences of releases.
 
-Source: `docs/pulsar/configuration.md` (ServiceConfiguration); class files of 4.0.8, 4.2.4 and 5.0.1, methods that call
-the getter of a key.
+Source: `docs/pulsar/configuration.md` (ServiceConfiguration), and class files of 4.0.8, 4.2.4 and 5.0.1 for
+methods that call the getter of a key.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def parse_value(text: str) -> bool | int | float | str:
-    """Return the value of a text as Java reads it: true and false in any case, numbers in decimal digits."""
+    """Read the value of a text as Java does, with true and false in any case, and numbers in decimal digits."""
     bare = text.strip()
     if bare.lower() in ("true", "false"):
         return bare.lower() == "true"
@@ -49,7 +49,7 @@ def parse_value(text: str) -> bool | int | float | str:
 
 # Workers of a cluster read it out of an archive.
 _LINES = files("lookup.settings").joinpath("broker_keys.txt").read_text(encoding="ascii").splitlines()
-#: What is known of every key of Pulsar's brokers, in the words of `broker_keys.txt`.
+#: Data about every key of Pulsar's brokers, in the words of `broker_keys.txt`.
 KEYS: Mapping[str, tuple[str, ...]] = {
     key: tuple(words) for key, *words in (line.split() for line in _LINES if not line.startswith("#"))
 }
@@ -59,7 +59,7 @@ def _defaults(marks: str) -> dict[str, bool | int | float | str]:
     return {key: parse_value(word[1:]) for key, words in KEYS.items() for word in words if word[0] in marks}
 
 
-#: Defaults of 4.0 and 4.2 by key of the load manager: those a policy has without a file, and all.
+#: Defaults of 4.0 and 4.2 by key of the load manager, for policies without a file, and all.
 FILLED, DEFAULTS = _defaults("="), _defaults("=:~")
 #: Keys that change nothing here.
 NOT_MODELLED = frozenset(_defaults("~"))
@@ -67,9 +67,9 @@ NOT_MODELLED = frozenset(_defaults("~"))
 #: Bundles of a new namespace, and the most that the evaluation of a log may have.
 BUNDLES_KEY, MOST_BUNDLES = "defaultNumberOfNamespaceBundles", 1 << 16
 
-#: Keys that count only after a restart; all others of the load managers can be changed in a running cluster.
-#: Brokers take two classes as well while they run: that of the shedder is read at the start, and another load manager
-#: takes over in all brokers at once, which is for a restart, one broker after the other.
+#: Keys that count only after a restart. All others of the load managers can be changed in a running cluster. Brokers
+#: also accept two classes while they run. The shedder's class is read at the start, and another load manager takes over
+#: in all brokers at once, which requires a restart, one broker after the other.
 NOT_DYNAMIC = frozenset(
     {
         BUNDLES_KEY,
@@ -82,29 +82,30 @@ NOT_DYNAMIC = frozenset(
     }
 )
 
-#: Keys that releases still know, and by which nothing goes any more: heap is no resource.
+#: Keys that releases still know without any effect, since heap is not a resource.
 NO_EFFECT_SINCE = {"loadBalancerMemoryResourceWeight": "3.0"}
 
-#: Keys whose values are true or false; Java reads every other text as false.
+#: Keys whose values are true or false. Java reads every other text as false.
 BOOLEANS = frozenset(key for key, value in DEFAULTS.items() if isinstance(value, bool))
 #: Keys whose values are numbers.
 NUMBERS = frozenset(key for key, value in DEFAULTS.items() if not isinstance(value, str | bool))
 
-#: Keys known by name; others that begin with `loadBalancer` are kept as well, for later versions of Pulsar.
+#: Keys known by name. Others that begin with `loadBalancer` are kept as well, for later versions of Pulsar.
 LOAD_MANAGER_KEYS = frozenset({*DEFAULTS, "atLeastOneBundleSelected"} - {"loadManagerClassName"})
 
 
 def is_load_manager_key(key: str) -> bool:
-    """Return whether a key of a `broker.conf` belongs to the load manager."""
+    """Check whether a key of a `broker.conf` belongs to the load manager."""
     return key.startswith("loadBalancer") or key in LOAD_MANAGER_KEYS
 
 
 @lru_cache(maxsize=4096)
 def near_miss(key: str) -> str | None:
-    """Return the known key that an unknown one was probably meant to be.
+    """Find the known key that an unknown key probably misspells.
 
-    Of the keys of Pulsar's that are no load manager's, none is taken for a slip.
+    Pulsar's keys outside the load manager never count as misspelt.
     """
     known = (*LOAD_MANAGER_KEYS, "loadManagerClassName")
-    # The cutoff is stricter than that of other names: the keys share long beginnings, so that unlike ones look alike.
+    # The cutoff is stricter than for other names, since the keys share long beginnings, so that different ones look
+    # alike.
     return None if key in known else closest(key, known, cutoff=0.8)

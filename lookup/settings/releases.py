@@ -1,6 +1,6 @@
-"""Pulsar's releases, one table each: defaults, keys that its brokers ignore, and rules that differ from the others'.
+"""Pulsar's releases, one table each, with defaults, ignored keys, and rules that differ from the others'.
 
-A rule is a parameter of a part; a policy that is read from a `broker.conf` has those of its release.
+A rule is a parameter of a part. A policy that is read from a `broker.conf` has those of its release.
 
 Source: class files of 4.0.8, 4.2.4 and 5.0.1 (ServiceConfiguration, LoadManager, ModularLoadManagerImpl, the shedders).
 """
@@ -40,7 +40,7 @@ class PulsarRelease:
     defaults: Mapping[str, bool | int | float | str]
     #: keys of the load manager that other releases know
     unknown: frozenset[str]
-    #: what brokers do if a strategy cannot be made, or two do not go together
+    #: reaction of brokers if a strategy cannot be created, or two are incompatible
     without_strategy: str
     #: whether the modular manager replaces a placement that does not go with the shedder
     replaces_placement: bool = False
@@ -48,7 +48,7 @@ class PulsarRelease:
     parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-#: Keys that releases do not have alike; `atLeastOneBundleSelected` is only in documentation.
+#: Keys that differ between releases. `atLeastOneBundleSelected` is only in documentation.
 _SINCE_4_2 = frozenset({"loadBalancerOverrideBrokerNics", "loadBalancerSheddingExcludedNamespaces"})
 _SINCE_5_0 = frozenset(key for key in DEFAULTS if "5.0" in KEYS[key])
 _NOWHERE = frozenset({"atLeastOneBundleSelected"})
@@ -87,10 +87,10 @@ RELEASES: Mapping[str, PulsarRelease] = {
 
 
 def release_of_all(versions: Iterable[str | None]) -> tuple[Release, str]:
-    """Return the release of a cluster, the nearest that is not newer, and why it counts, as the end of a sentence.
+    """Find the release of a cluster, the nearest that is not newer, and the reason as the end of a sentence.
 
     Args:
-        versions: those of its brokers, such as `4.2.4`; None of a broker that does not name it.
+        versions: versions of its brokers, such as `4.2.4`, None for a broker that does not name it.
     """
     known = [match for text in versions if (match := re.match(r"(\d+)\.(\d+)(?:\.|-|\Z)", text or ""))]
     numbers = sorted({(int(match[1]), int(match[2])) for match in known})

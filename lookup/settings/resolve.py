@@ -1,6 +1,7 @@
-"""Turn settings into the types of engine and replay: brokers and their times, namespaces, topology, labels.
+"""Convert settings to the types of engine and replay, such as brokers and their times, namespaces and labels.
 
-Everything returned is plain, frozen and survives pickle. Times are integers, µs since the Unix epoch.
+Topology is converted too. All returned objects are plain, frozen and can be pickled. Times are integers, µs
+since the Unix epoch.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class BrokerInterval:
-    """A broker and when it is registered: in [from_us, until_us), open if None."""
+    """A broker and the interval of its registration, [from_us, until_us), open if None."""
 
     broker: Broker
     from_us: int | None
@@ -43,14 +44,14 @@ class BrokerInterval:
 
 @dataclass(frozen=True)
 class ClientRule:
-    """Lookup properties for the clients of a network or of a glob; one of the two is set."""
+    """Lookup properties for the clients of a network or of a glob, of which one is set."""
 
     cidr: str | None
     glob: str | None
     properties: Mapping[str, str]
 
     def matches(self, client: str) -> bool:
-        """Return whether the rule is for a client, written in any of the forms of `host_of`."""
+        """Check whether the rule applies to a client, written in any of the forms of `host_of`."""
         host = host_of(client)
         if self.glob is not None:
             return fnmatchcase(client, self.glob) or fnmatchcase(host, self.glob)
@@ -61,7 +62,10 @@ class ClientRule:
 
 
 def broker_intervals(settings: EvaluationFile, cluster: str) -> tuple[BrokerInterval, ...]:
-    """Return a cluster's brokers with the times they are registered, templates written out, sorted by id and time."""
+    """List a cluster's brokers with the times of their registration, sorted by id and time.
+
+    Templates are expanded.
+    """
     intervals = []
     for entry in settings.brokers:
         if entry.clusters is not None and cluster not in entry.clusters:
@@ -76,19 +80,19 @@ def broker_intervals(settings: EvaluationFile, cluster: str) -> tuple[BrokerInte
 
 
 def namespace_policies(settings: EvaluationFile | ServingFile) -> NamespacePolicies:
-    """Return bundles, isolation, anti-affinity and failure domains by name."""
+    """Collect bundles, isolation, anti-affinity and failure domains by name."""
     policies = policies_of(settings.namespaces, settings.failure_domains)
-    # A decision server is told the bundle of every request.
+    # A decision server receives the bundle of every request.
     if isinstance(settings, ServingFile):
         return policies
     return replace(policies, default_bundles=settings.evaluation.default_bundles)
 
 
 def bundle_counts(settings: EvaluationFile) -> tuple[int, ...]:
-    """Return the numbers of bundles that policies begin with in place of the evaluation's, ascending.
+    """List the initial numbers of bundles of policies that replace the evaluation's, ascending.
 
     Raises:
-        SettingsError: if together they cut a namespace into far too many ranges.
+        SettingsError: if together they divide a namespace into far too many ranges.
     """
     default = settings.evaluation.default_bundles
     counts = {policy.bundles for policy in settings.policies if policy.bundles is not None} - {default}
@@ -97,10 +101,10 @@ def bundle_counts(settings: EvaluationFile) -> tuple[int, ...]:
 
 
 def require_few_ranges(counts: Collection[int]) -> None:
-    """Refuse numbers of bundles whose boundaries together cut a namespace into more ranges than one may have bundles.
+    """Refuse numbers of bundles that together divide a namespace into more ranges than the limit of bundles.
 
     Raises:
-        SettingsError: with how many there are.
+        SettingsError: with the number of ranges.
     """
     # Of a single number there are no more.
     ranges = len({hashed for count in counts for hashed in equal_boundaries(count)}) - 1
@@ -114,7 +118,7 @@ def require_few_ranges(counts: Collection[int]) -> None:
 def policies_of(
     entries: Sequence[NamespaceEntry], failure_domains: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> NamespacePolicies:
-    """Return what entries say of namespaces, by name."""
+    """Collect the entries' settings of namespaces, by name."""
     boundaries = {}
     for entry in entries:
         if entry.boundaries is not None:
@@ -134,9 +138,9 @@ def policies_of(
 
 
 def topology(settings: EvaluationFile | ServingFile) -> Topology:
-    """Return distances, prices and links."""
+    """Build the topology with distances, prices and links."""
     section = settings.topology
-    # Defaults have figures for every level, also for those that the file does not use.
+    # Defaults have figures for every level, including levels that the file does not use.
     levels = ("same", *section.levels)
     return Topology(
         distance_ms={level: ms for level, ms in section.distance_ms.items() if level in levels},
@@ -146,22 +150,22 @@ def topology(settings: EvaluationFile | ServingFile) -> Topology:
 
 
 def client_rules(settings: EvaluationFile) -> tuple[ClientRule, ...]:
-    """Return the rules by which clients are labelled, in order; the first that matches counts."""
+    """List the rules by which clients are labelled, in order. The first that matches counts."""
     return tuple(ClientRule(entry.match.cidr, entry.match.client, dict(entry.properties)) for entry in settings.clients)
 
 
 def label_client(rules: Sequence[ClientRule], client: str | None, properties: Mapping[str, str]) -> Mapping[str, str]:
-    """Complete the properties a client sent by those of the first rule that matches it; what it sent itself wins."""
+    """Complete a client's properties by those of the first matching rule. Its own properties take precedence."""
     matching = () if client is None else (rule for rule in rules if rule.matches(client))
     rule = next(iter(matching), None)
     return properties if rule is None else {**rule.properties, **properties}
 
 
 def load_manager_keys(settings: EvaluationFile) -> Mapping[str, Scalar]:
-    """Return the load manager's keys, under Pulsar's names, that profiles give and agree on.
+    """Find the load manager's keys, under Pulsar's names, on which the given profiles agree.
 
-    These may fill parameters of parts that name such a key (`Conf`). A cluster has one policy: if its brokers are
-    configured differently, no value can be said to count. The manager is known if every broker has a profile.
+    They may fill parameters of parts that name such a key (`Conf`). A cluster has one policy, so a key has no
+    value if its brokers are configured differently. The manager is known if every broker has a profile.
     """
     given: dict[str, list[Scalar]] = {}
     for entry in settings.brokers:
@@ -175,7 +179,7 @@ def load_manager_keys(settings: EvaluationFile) -> Mapping[str, Scalar]:
 
 
 def load_manager_sources(settings: EvaluationFile) -> Mapping[str, str]:
-    """Return by key of the load manager the profiles that give it, as sentences name them."""
+    """Find the profiles that give each key of the load manager, as named in sentences."""
     given: dict[str, dict[str, None]] = {}
     for index, entry in enumerate(settings.brokers):
         for key in entry.profile.load_balancer if entry.profile else ():
@@ -185,7 +189,7 @@ def load_manager_sources(settings: EvaluationFile) -> Mapping[str, str]:
 
 
 def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str, str]) -> BrokerLookupData:
-    """Return what a broker with a profile registers under an id, `host:port` of its web service.
+    """Build the data that a broker with a profile registers under an id, `host:port` of its web service.
 
     Source: `docs/pulsar/load-managers.md`.
     """

@@ -21,7 +21,7 @@ from lookup.settings.topics import ListingSection
 
 __all__ = ["ClusterFile", "ClusterSection", "CollectSection", "ConnectionSection", "ServingFile", "ServingSection"]
 
-#: Stands for a value that is wrong, where None would mean that it is absent.
+#: Placeholder for a wrong value, where None would mean that it is absent.
 _UNKNOWN: Any = object()
 _HttpUrl = Annotated[Text, held_to(lambda url: endpoint_problem("admin", url))]
 _PulsarUrl = Annotated[Text, held_to(lambda url: endpoint_problem("service_url", url))]
@@ -65,14 +65,14 @@ class ServingSection(Strict):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for what is permitted and probably not meant."""
+        """The sentences about permitted settings that were probably not intended."""
         if self.token_file is not None or self.bind == "localhost" or is_loopback(self.bind):
             return ()
         who = "anyone who reaches this machine can read and fill the record, and ask the policies"
         return (f"serving.bind: {shown(self.bind)} and no serving.token_file: {who}; give a file with a token",)
 
     def token(self) -> str | None:
-        """Read the token that brokers have to send; None if they need none."""
+        """Read the token that brokers have to send, None if they do not need one."""
         if self.token_file is None:
             return None
         try:
@@ -135,7 +135,7 @@ class ClusterFile(WholeFile):
 
 
 class CollectSection(ConnectionSection):
-    """A collector inside the decision server: the owners of all bundles, from the state topic, and the topics."""
+    """A collector inside the decision server for the owners of all bundles, from the state topic, and the topics."""
 
     wait_s: Annotated[float, Field(strict=True, ge=0.1, le=3600)] = 30.0
     """Seconds that the start waits until the state topic has been read to its end."""
@@ -153,7 +153,7 @@ class CollectSection(ConnectionSection):
         return self
 
 
-# As written an entry may also be the path of a file, which the loader replaces by what the file holds.
+# As written an entry may also be the path of a file, which the loader replaces by the file's content.
 _Policies = Annotated[
     tuple[PolicySpec, ...], BeforeValidator(lambda given: given, json_schema_input_type=list[PolicySpec | str])
 ]
@@ -181,7 +181,7 @@ class ServingFile(WholeFile):
 
     @classmethod
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
-        """Return the mistakes between tables, those about the active policy and collected topics included."""
+        """List the mistakes between tables, including the active policy and collected topics."""
         problems = EvaluationFile.problems_between(tables)
         serving, policies, collect = tables.get("serving"), tables.get("policies"), tables.get("collect")
         problems += [

@@ -1,4 +1,4 @@
-"""Find the settings that ship, data of the package `lookup.configs`, by their names: `shipped:access-log`."""
+"""Find the shipped settings, data of the package `lookup.configs`, by names such as `shipped:access-log`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Shipped", "shipped_files", "shipped_path"]
 
 #: A text that begins so names settings that ship, and no file.
 _PREFIX = "shipped:"
-#: What files are, by their folder, or by their name for those in none.
+#: Kinds of files, by their folder, or by their name for files without a folder.
 _KINDS = {
     "brokers": "profile of brokers",
     "cluster": "connection to a cluster",
@@ -44,13 +44,13 @@ class Shipped:
 
 @lru_cache(maxsize=1)
 def shipped_files() -> Mapping[str, Shipped]:
-    """Return every file that ships, by its name, which is that of the file without its ending."""
+    """List every shipped file by its name, which is that of the file without its ending."""
     root = Path(str(files("lookup.configs")))
     found = {}
     for path in sorted(root.rglob("*")):
         if path.suffix in (".toml", ".conf", ".scenario"):
             kind = _KINDS.get(path.stem if path.parent == root else path.parent.name, "evaluation")
-            # A comment at the top, or what a scenario says about itself.
+            # A comment at the top, or a scenario's description of itself.
             lines = path.read_text(encoding="utf-8").removeprefix('about = """\n').splitlines()
             prose = " ".join(line.removeprefix("#").strip() for line in takewhile(lambda line: line.strip("# "), lines))
             found[path.stem] = Shipped(path.stem, kind, path, prose.partition('"""')[0].partition(". ")[0].rstrip("."))
@@ -58,7 +58,7 @@ def shipped_files() -> Mapping[str, Shipped]:
 
 
 def shipped_path(text: str) -> str:
-    """Return the path of the file that `shipped:NAME` names; any other text as it is."""
+    """Find the path of the file for `shipped:NAME`. Any other text is returned unchanged."""
     if not text.startswith(_PREFIX):
         return text
     name = text.removeprefix(_PREFIX)

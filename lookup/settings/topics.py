@@ -1,6 +1,6 @@
-"""Model the table `[topics]` and the file it stands in.
+"""Model the table `[topics]` and its file.
 
-Source: `docs/pulsar/configuration.md`; `allowedCustomLabelKeys`: PIP-451, which was not merged.
+Source: `docs/pulsar/configuration.md`, and PIP-451 for `allowedCustomLabelKeys`, which was not merged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Model the file of a search for settings: what is sought, how much may be spent, and which values are tried."""
+"""Model the file of a search for settings, with its aim, its budget, and the values to try."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def _as_written(value: object, check: Callable[[object], float]) -> float:
     return value if isinstance(value, int) else number
 
 
-#: A number as it is written: whole ends make a whole number of every value between them.
+#: A number as written. Integer ends make every value between them an integer.
 _End = Annotated[Number, WrapValidator(_as_written)]
 
 
 class RangeEntry(Strict):
-    """The values of a setting between two ends, whole numbers if these are; a missing end is the part's own."""
+    """The values of a setting between two ends, integers if the ends are. A missing end is that of the part."""
 
     low: _End | None = None
     """The least."""
@@ -44,7 +44,7 @@ class RangeEntry(Strict):
         return self
 
     def problem(self, low: float | None, high: float | None) -> str | None:
-        """Return what is wrong with these ends on this scale, None if nothing is."""
+        """Describe the mistake in these ends on this scale, None if there is none."""
         if low is not None and high is not None and low >= high:
             return f"high: {high:g} should be above low, {low:g}"
         if self.scale == "log" and low is not None and low <= 0:
@@ -52,7 +52,7 @@ class RangeEntry(Strict):
         return None
 
 
-#: A list has the values themselves: numbers, texts, names of classes, or parts as tables.
+#: A list has the values themselves, such as numbers, texts, names of classes, or parts as tables.
 _Values = Annotated[
     Annotated[tuple[Scalar | Mapping[str, Any], ...], Field(min_length=2), Tag(LIST)]
     | Annotated[RangeEntry, Tag(TABLE)],
@@ -89,7 +89,7 @@ class SpaceEntry(Strict):
 
 
 class TuneSection(Strict):
-    """What is sought, and how much may be spent on it."""
+    """The aim of a search, and its budget."""
 
     evaluation: Text | Mapping[str, Any]
     """Path of the evaluation: log, brokers, rules, the incumbent and the policies that spaces change.
@@ -116,7 +116,7 @@ class TuneSection(Strict):
 
 
 class TuneFile(WholeFile):
-    """Everything that a search needs besides the evaluation it names."""
+    """All settings of a search except the evaluation it names."""
 
     tune: TuneSection
     """Objectives and limits of the search."""
@@ -129,7 +129,7 @@ class TuneFile(WholeFile):
 
     @classmethod
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
-        """Return the mistakes between tables."""
+        """List the mistakes between tables."""
         names = Counter(entry.name for entry in tables.get("spaces") or ())
         return [
             (("spaces",), f"{count} are named {shown(name)}; a name should occur once")
@@ -139,7 +139,7 @@ class TuneFile(WholeFile):
 
 
 def split_overrides(overrides: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-    """Return the settings of a search among others by key path, and those of the evaluation that it names."""
+    """Split settings by key path into those of a search and those of its evaluation."""
     heads = TuneFile.model_fields.keys()
     own = {key: value for key, value in overrides.items() if key.partition(".")[0] in heads}
     return own, {key: value for key, value in overrides.items() if key not in own}

@@ -1,6 +1,6 @@
-"""Search for settings: which values are tried, which candidates go on, and what may be recommended in the end.
+"""Search for settings with rules for the values to try, the candidates to continue, and the final recommendation.
 
-Nothing here reads a log or runs a policy: `lookup.api.tuning` replays what these modules ask for.
+This package does not read logs or run policies. `lookup.api.tuning` replays the batches of these modules.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Say what may be recommended after the sealed days, and write it as something to paste."""
+"""Decide on the recommendation after the sealed days, and write it in a form to paste."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ __all__ = ["back_lines", "dynamic_lines", "objection", "of_bundles", "patch", "p
 
 
 def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bool = False) -> str | None:
-    """Return why a candidate is not recommended, None if it is.
+    """Explain why a candidate is not recommended, None if it is.
 
-    It is if an objective is better and every other one kept, or if all are kept and a price is lower; within the
-    limits, and if no more lookups stay unanswered.
+    It is recommended within the limits and without more unanswered lookups, in two cases. Either an objective
+    is better and every other one is kept, or all are kept and a price is lower.
 
     Args:
-        alone: go by the intervals, as if nothing else had been tried, not by the verdicts on all together.
+        alone: whether the intervals decide, as if nothing else had been tried, instead of the verdicts on all
+            together.
     """
     if candidate.idle is not None:
         return f"it cannot act on this log: {candidate.idle}"
@@ -55,7 +56,7 @@ def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bo
 
 
 def promises(candidate: Standing, incumbent: Standing, aims: Aims) -> bool:
-    """Return whether a candidate would be recommended if its figures of the search were exact."""
+    """Check whether a candidate would be recommended if its figures of the search were exact."""
     if candidate.idle is not None:
         return False
     gains = {name: aims.turn_upward(name, candidate) - aims.turn_upward(name, incumbent) for name in aims.figures}
@@ -79,7 +80,7 @@ def _is_within(candidate: Standing, incumbent: Standing, name: Name, times: floa
 
 
 def patch(changes: Mapping[str, object], today: Mapping[str, object]) -> str:
-    """Return changed keys of a `broker.conf` as a patch of two lines each."""
+    """Write changed keys of a `broker.conf` as a patch of two lines each."""
     lines = []
     for key, value in changes.items():
         if today.get(key) is not None:
@@ -96,7 +97,10 @@ def dynamic_lines(changes: Mapping[str, object]) -> Iterator[str]:
 
 
 def back_lines(before: Mapping[str, object]) -> Iterator[str]:
-    """Yield the command that takes each change of a running cluster back; what was not written is deleted again."""
+    """Yield the command that reverts each change of a running cluster.
+
+    A key that was not written is deleted again.
+    """
     yield from dynamic_lines({key: value for key, value in before.items() if value is not None})
     for key, value in before.items():
         if value is None and key not in NOT_DYNAMIC:
@@ -109,7 +113,7 @@ def restart_lines(changes: Mapping[str, object]) -> Iterator[str]:
 
 
 def of_bundles(count: object) -> str:
-    """Warn whoever changes the number of bundles of a namespace."""
+    """Warn users who change the number of bundles of a namespace."""
     return (
         f"The figures hold for namespaces with {count} bundles. defaultNumberOfNamespaceBundles applies only to "
         "namespaces that are created after a restart. Split the bundles of existing namespaces with "

@@ -1,4 +1,4 @@
-"""Write a search as JSON: what each batch has shown, and in the end what is recommended and what is not."""
+"""Write a search as JSON, with the results of each batch, and in the end the recommendations and rejections."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ __all__ = [
 
 
 def json_bytes(content: Mapping[str, Any]) -> bytes:
-    """Write a document: the same content gives the same bytes."""
+    """Write a document. The same content gives the same bytes."""
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-#: What reads a row of FIGURES back.
+#: Reads a row of FIGURES back.
 _ROW = TypeAdapter(Figure)
 
 
@@ -79,7 +79,7 @@ def read_figures(document: Mapping[str, Any]) -> Figures:
 
 
 def aims_document(aims: Aims) -> dict[str, Any]:
-    """Return what is sought."""
+    """Convert the aims to a JSON object."""
     return {
         "objectives": list(map(figure_name, aims.objectives)),
         "prices": list(map(figure_name, aims.prices)),
@@ -91,7 +91,7 @@ def aims_document(aims: Aims) -> dict[str, Any]:
 
 
 def aims_of(written: Mapping[str, Any]) -> Aims:
-    """Return what was sought, from what `aims_document` returned."""
+    """Read the aims from the result of `aims_document`."""
     return Aims(
         tuple(map(name_of, written["objectives"])),
         tuple(map(name_of, written["prices"])),
@@ -103,7 +103,7 @@ def aims_of(written: Mapping[str, Any]) -> Aims:
 
 
 def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
-    """Return a candidate: what it changes, what stood there before, and its figures in the search."""
+    """Describe a candidate by its changes, the previous values, and its figures in the search."""
     point = candidate.point
     space = search.spaces[point.space] if candidate.number else None
     return {
@@ -128,10 +128,10 @@ def _verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
 
 
 def list_confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the finalists without an objection, the one with the fewest changes first.
+    """List the finalists without an objection, the one with the fewest changes first.
 
-    One that another is shown to be better than comes behind. Two searches of one log with other seeds differ in their
-    best candidate, and hardly in the changes that all good ones have in common.
+    A finalist that is significantly worse than another follows it. Two searches of one log with other seeds
+    differ in their best candidate, but hardly in the changes that all good ones have in common.
     """
     left = [one for one in judged if one["objection"] is None]
 
@@ -143,7 +143,7 @@ def list_confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any
 
 
 def settings_entries(search: Search) -> list[dict[str, Any]]:
-    """Return every setting that was varied: where, its value today, and its scale."""
+    """List every varied setting with its place, its value today, and its scale."""
     return [
         {
             "space": space.name,
@@ -157,7 +157,7 @@ def settings_entries(search: Search) -> list[dict[str, Any]]:
 
 
 def judged_entry(candidate: Candidate, search: Search, shown: Shown) -> dict[str, Any]:
-    """Return a finalist with what the sealed days say of it, and how its changes are made."""
+    """Describe a finalist with its results on the sealed days, and how its changes are made."""
     known, base = entry(candidate, search), search.spaces[candidate.point.space].base
     written = {BUNDLES_KEY if key == "bundles" else key: key for key in known["changes"]}
     keys = {key: known["changes"][of] for key, of in written.items() if not is_path(key)}
@@ -182,12 +182,12 @@ def _table(candidate: Candidate, search: Search, base: PolicySpec) -> dict[str, 
 
 
 def conclusion(recommended: Sequence[Mapping[str, Any]], shown: Shown | None, days: str | None) -> str:
-    """Return the answer in one sentence.
+    """Write the answer in one sentence.
 
     Args:
-        recommended: entries of the finalists that are confirmed, the first answer first.
-        shown: what the confirmation has shown; None without finalists.
-        days: where they were judged, as "on days that the search has not seen"; None if no days were sealed.
+        recommended: entries of the confirmed finalists, the first answer first.
+        shown: results of the confirmation, None without finalists.
+        days: where they were judged, as "on days that the search has not seen", None if no days were sealed.
     """
     if shown is None:
         return "Keep today's settings: no candidate gained more than chance explains"
@@ -204,7 +204,7 @@ def conclusion(recommended: Sequence[Mapping[str, Any]], shown: Shown | None, da
     smallest = []
     for name in shown.aims.objectives:
         known = (of.figures[name] for of in judged)
-        # Of two that are identical there is nothing to be told apart.
+        # Two identical ones do not have a difference to decide.
         halves = [(figure.change_high - figure.change_low) / 2 for figure in known if figure.has_interval]
         gap = today.figures[name].gap
         effects = [max(half, 0.0 if math.isnan(gap) else gap) for half in halves if half > 0.0]
@@ -216,7 +216,7 @@ def conclusion(recommended: Sequence[Mapping[str, Any]], shown: Shown | None, da
 
 
 def is_open(figures: Iterable[Figure]) -> bool:
-    """Return whether a finalist is better only if units of demand are independent, of which there are too few."""
+    """Check whether a finalist is better only if units of demand are independent, of which there are too few."""
     return all(figure.holds_for == "independence" for figure in figures if figure.verdict == "better")
 
 

@@ -1,7 +1,8 @@
-"""Decide which candidates go on: those that nothing dominates, and of these the ones that may be recommended.
+"""Decide which candidates continue, which are undominated, and of these the ones to recommend.
 
-A candidate dominates another if it is no worse in any figure that is aimed at, and better in one. Between candidates of
-one batch the difference is taken unit by unit, as a verdict takes it, and the loser is out once it is certain.
+A candidate dominates another if it is at least as good in all objectives, and better in one. Between
+candidates of one batch the difference is computed unit by unit, as for a verdict, and the loser is dropped
+once it is certain.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = [
     "leaders", "standings_of", "totals",
 ]  # fmt: skip
 
-#: What must not get worse, and what a change costs: looked at whatever is sought.
+#: Figures that must not get worse, and the costs of a change, which are always considered.
 ANSWERED: Name = ("answered_ratio", None)
 MOVES: Name = ("moves", None)
 #: Columns of a figure in the unit of its value.
@@ -35,7 +36,7 @@ _AMOUNTS = (
     "value low high at_best change change_low change_high margin log_low log_high demand_low demand_high best_by_luck "
     "logged replay_low replay_high gap"
 ).split()
-#: A figure without the columns that say how sure it is.
+#: A figure without the columns of its uncertainty.
 _NO_WIDTH: Mapping[str, Any] = {
     column.name: column.default
     for column in fields(Figure)
@@ -46,14 +47,14 @@ Samples = Mapping[tuple[str, str, str | None], Sample | None]
 
 
 def figure_name(name: Name) -> str:
-    """Return `metric` or `metric:key`."""
+    """Format a name as `metric` or `metric:key`."""
     metric, key = name
     return metric if key is None else f"{metric}:{key}"
 
 
 @dataclass(frozen=True)
 class Aims:
-    """What is sought, by metric and key."""
+    """The aims of a search, by metric and key."""
 
     objectives: tuple[Name, ...]
     prices: tuple[Name, ...]
@@ -63,35 +64,35 @@ class Aims:
     tolerance: float
     #: figures of which more is better
     rising: frozenset[Name]
-    #: figures that are totals over time, which a search has by the day, whatever the length of what it replays
+    #: figures that are totals over time, which a search has by the day, for any length of its replays
     per_day: frozenset[Name] = frozenset()
 
     @property
     def figures(self) -> tuple[Name, ...]:
-        """What candidates are compared by, each once."""
+        """The figures by which candidates are compared, each once."""
         return tuple(dict.fromkeys([*self.objectives, *self.prices]))
 
     def turn_upward(self, name: Name, standing: Standing) -> float:
-        """Return a figure turned so that up is better; NaN if it is unknown."""
+        """Turn a figure so that up is better, NaN if it is unknown."""
         return standing.figures[name].value * (1.0 if name in self.rising else -1.0)
 
     @property
     def judged(self) -> tuple[Name, ...]:
-        """What is told apart for a recommendation, each once: every further figure makes that harder."""
+        """The figures that decide a recommendation, each once. Every further figure makes a decision harder."""
         return tuple(dict.fromkeys([*self.figures, *self.limits]))
 
     @property
     def shown(self) -> tuple[Name, ...]:
-        """What is looked at, each once."""
+        """The figures that are shown, each once."""
         return tuple(dict.fromkeys([*self.judged, ANSWERED, MOVES]))
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How a candidate stands after a batch."""
+    """The state of a candidate after a batch."""
 
     figures: Mapping[Name, Figure]
-    #: why it cannot act on this log; None if it can
+    #: why it cannot act on this log, None if it can
     idle: str | None = None
 
     @property
@@ -100,20 +101,20 @@ class Standing:
         return [figure.value for figure in self.figures.values()]
 
     def without_width(self) -> Standing:
-        """Return the same without what intervals say."""
+        """Copy it without the data of intervals."""
         return replace(self, figures={name: replace(one, **_NO_WIDTH) for name, one in self.figures.items()})
 
 
 def totals(scored: Scored, names: Iterable[Name]) -> frozenset[Name]:
-    """Return the figures among some that grow with the time that is scored."""
+    """Select the figures among some that grow with the scored time."""
     return frozenset(name for name in names if isinstance(scored.metric[name[0]], ChangeTotal | NetworkCost))
 
 
 def standings_of(scored: Scored, policies: Iterable[str], aims: Aims, *, days: float) -> dict[str, Standing]:
-    """Return how policies stand after an evaluation.
+    """Compute the state of policies after an evaluation.
 
     Args:
-        days: how many were scored.
+        days: number of scored days.
     """
     pooled = {(row.policy, *row.name): row for row in figures_of(scored) if row.scope == "all clusters"}
 
@@ -130,7 +131,7 @@ def standings_of(scored: Scored, policies: Iterable[str], aims: Aims, *, days: f
 
 
 def beaten(samples: Samples, standings: Mapping[str, Standing], aims: Aims) -> dict[str, str]:
-    """Return by policy another one that certainly dominates it; those that none does are left out."""
+    """Find by policy another policy with certain dominance. Undominated policies are left out."""
     policies = list(standings)
     values = np.array([[aims.turn_upward(name, standing) for name in aims.figures] for standing in standings.values()])
     first, found = [policies[number] for number in _find_undominated(values)], {}
@@ -142,12 +143,13 @@ def beaten(samples: Samples, standings: Mapping[str, Standing], aims: Aims) -> d
 
 
 def as_good(samples: Samples, names: Mapping[int, str], aims: Aims) -> dict[int, list[int]]:
-    """Return by candidate the others that are not shown to be worse in any objective.
+    """Find by candidate the others that are not significantly worse in any objective.
 
-    A loss within the tolerance is none. Prices do not count, as they do not count for a recommendation that gains.
+    A loss within the tolerance does not count. Prices do not count either, as they do not count for a
+    recommendation that gains.
 
     Args:
-        names: of the policies by number, that of the incumbent as 0.
+        names: names of the policies by number, with the incumbent as 0.
     """
 
     def is_as_good(one: str, other: str, name: Name) -> bool:
@@ -164,9 +166,10 @@ def as_good(samples: Samples, names: Mapping[int, str], aims: Aims) -> dict[int,
 
 
 def leaders(values: NDArray[np.float64], count: int) -> list[int]:
-    """Return at most so many candidates: those that nothing dominates, then those that only these dominate, and so on.
+    """Choose at most so many candidates, first undominated ones, then those dominated only by these, and so on.
 
-    Of a front that is too large, its ends and what lies evenly between them in order of the first figure.
+    Of a front that is too large, its ends and evenly spaced candidates between them are chosen, in order of the
+    first figure.
 
     Args:
         values: shape (n_candidates, n_figures), up is better.
@@ -193,7 +196,7 @@ def _dominates(samples: Samples, a: str, b: str, aims: Aims) -> bool:
     is_certain = False
     for name in aims.figures:
         gain = gain_over(samples, a, b, name, aims)
-        # What is not known, as NaN, is no reason to drop anything.
+        # Unknown values, as NaN, are not a reason to drop a candidate.
         if gain is None or not gain[0] >= 0:
             return False
         is_certain |= gain[0] > gain[1].half_width()
@@ -201,7 +204,7 @@ def _dominates(samples: Samples, a: str, b: str, aims: Aims) -> bool:
 
 
 def gain_over(samples: Samples, a: str, b: str, name: Name, aims: Aims) -> tuple[float, Spread] | None:
-    """Return the gain of policy a over b in a figure, up is better, and how it varies; None if that is not known."""
+    """Compute the gain of policy a over b in a figure, up is better, and its variation, None if that is unknown."""
     one, other = samples.get((a, *name)), samples.get((b, *name))
     if one is None or other is None or one.strata is None or other.strata is None:
         return None

@@ -19,24 +19,24 @@ class Seal:
     """Where a log is divided, µs since the Unix epoch."""
 
     first_us: int
-    #: the first instant that is scored: what is before warms up
+    #: the first scored instant, after the warm-up
     scored_us: int
-    #: the first instant that is sealed; without sealed days, that is scored
+    #: the first sealed instant. Without sealed days, the first scored one
     from_us: int
     #: the last lookup
     last_us: int
 
 
 def seal(first_us: int, last_us: int, scored_us: int, *, holdout: float, block_s: int, blocks: int) -> Seal:
-    """Divide a log so that at least a share of it is sealed: whole days if that leaves one on either side.
+    """Divide a log so that at least a share of it is sealed, in whole days if that leaves one on either side.
 
     Args:
-        first_us: of the first lookup.
-        last_us: of the last one.
-        scored_us: the first instant that is scored.
+        first_us: time of the first lookup.
+        last_us: time of the last one.
+        scored_us: the first scored instant.
         holdout: the share.
-        block_s: length of the blocks that a verdict counts by; none is cut.
-        blocks: how many each part has at least.
+        block_s: length of the blocks in which a verdict counts. No block is divided.
+        blocks: least number of blocks in each part.
 
     Raises:
         InputError: if the log is too short.

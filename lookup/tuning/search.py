@@ -1,10 +1,10 @@
-"""Say which candidates are replayed next, from what the batches before have shown.
+"""Choose the candidates of the next replay from the results of earlier batches.
 
-First candidates lie all over the spaces, then near the best of these, in turns. Changes of the best are taken back one
-by one, and tried alone, since a change that brings nothing is not worth making. Then the best of all are tried in half
-as many replicates as a verdict has, the first of these in all of them if no gain is significant. Finalists are those
-with a significant gain, and before each the one with the fewest changes that does as well. Nothing is drawn: the same
-figures lead to the same finalists.
+The first candidates cover the spaces, and later ones are near the best of these, in turns. Changes of the
+best are reverted one by one, and tried alone, since a useless change is not worth making. Then the best of
+all are tried in half as many replicates as a verdict has, and the first of these in all of them if no gain
+is significant. Finalists are candidates with a significant gain, and before each the equally good one with
+the fewest changes. There are no random draws, so the same figures lead to the same finalists.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PARED = 3
 
 @dataclass
 class Candidate:
-    """One of the settings that are tried; number 0 is the incumbent."""
+    """One of the tried settings. Number 0 is the incumbent."""
 
     number: int
     point: Point
@@ -48,7 +48,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TrialBatch:
-    """Candidates that share a scan of the log; the incumbent is replayed with them."""
+    """Candidates that share a scan of the log, together with the incumbent."""
 
     kind: str
     candidates: Sequence[Candidate]
@@ -61,10 +61,10 @@ class TrialBatch:
 
 
 class Search:
-    """The candidates so far, and those that come next.
+    """The candidates so far, and the next ones.
 
     Args:
-        replicates: of a verdict.
+        replicates: number of replicates of a verdict.
     """
 
     def __init__(self, spaces: Sequence[Space], section: TuneSection, *, replicates: int) -> None:
@@ -80,32 +80,32 @@ class Search:
         self._raced: frozenset[int] = frozenset()
 
     def batches(self) -> Iterator[TrialBatch]:
-        """Yield the batches; `learn` is called with what each has shown before the next is asked for."""
+        """Yield the batches. `learn` is called with the results of each before the next is requested."""
         few = min(self._section.replicates, self._full)
         # Where the best lie is seen without a second look at all the others.
         yield TrialBatch("wide", self._spread(), _half(few))
         for turn in range(_TURNS):
             if added := self._near(turn):
                 yield TrialBatch("near", added, few)
-        # As finalists are chosen: the first front in order of the first objective.
+        # In the way finalists are chosen, with the first front in order of the first objective.
         bases = self.best(len(self.candidates))[:_PARED]
         if added := [one for base in bases for one in self._ablations(base, is_best=base is bases[0])]:
-            # With what they are taken from, so that both have the same luck.
+            # Together with their origins, so that both have the same seeds.
             yield TrialBatch("pared", [*bases, *added], few)
         simpler = [one for base in bases for one in self._simplest(base)]
         rivals = {one.number: one for one in [*self.best(2 * self._section.finalists), *simpler]}
         if rivals:
             self._raced = frozenset(rivals)
-            # Half of a verdict's: the sealed days have the last word, with all of them.
+            # Half of a verdict's, since the sealed days decide, with all of them.
             half = _half(self._full)
             yield TrialBatch("race", list(rivals.values()), half)
-            # Few replicates tell only a large gain from luck.
+            # With few replicates only a large gain is significant.
             close = [] if self.finalists() or half == self._full else self._leading(self.has_raced)
             if close:
                 yield TrialBatch("race", close, self._full)
 
     def left_after(self, batch: TrialBatch) -> int:
-        """Return about how many replays follow a batch, those of what is sealed included."""
+        """Estimate the number of replays after a batch, including those of the sealed part."""
         few, finalists = min(self._section.replicates, self._full), self._section.finalists
         left = (finalists + 1) * self._full
         if batch.kind == "race":
@@ -116,7 +116,7 @@ class Search:
         return left + few * (_PARED + max(0, self._section.candidates - len(self.candidates)))
 
     def learn(self, aims: Aims, standings: Mapping[int, Standing], beaten_by: Mapping[int, int]) -> None:
-        """Take what a batch has shown, by candidate.
+        """Record the results of a batch, by candidate.
 
         Args:
             beaten_by: candidates that others of the batch certainly dominate.
@@ -127,13 +127,17 @@ class Search:
             self.candidates[number].beaten_by = beaten_by.get(number)
 
     def finalists(self) -> list[Candidate]:
-        """Return the candidates that are worth the sealed days: what more days do not show, fewer will not."""
+        """Choose the candidates that are worth the sealed days.
+
+        A gain that more days do not show, fewer will not show.
+        """
         return self._leading(self._is_shown)
 
     def _leading(self, may_lead: Callable[[Candidate], bool]) -> list[Candidate]:
-        """Return before each good candidate the one with the fewest changes that does as well.
+        """Find before each good candidate the equally good one with the fewest changes.
 
-        Of several that do the same there is one: others would take places, and make the verdicts on all harder.
+        Of several equivalent candidates only one is listed, since others would take places, and make all verdicts
+        harder.
         """
         raced = [*filter(self.has_raced, self.best(len(self.candidates)))]
         distinct: dict[str, Candidate] = {}
@@ -145,11 +149,11 @@ class Search:
         return list(distinct.values())[: self._section.finalists]
 
     def has_raced(self, candidate: Candidate) -> bool:
-        """Return whether a candidate was among those that raced for the sealed days."""
+        """Check whether a candidate was in the race for the sealed days."""
         return candidate.number in self._raced
 
     def best(self, count: int) -> list[Candidate]:
-        """Return the candidates that promise most, at most so many: front by front of those that nothing dominates."""
+        """Choose the most promising candidates, at most so many, by successive undominated fronts."""
         aims, today = self.aims, self.incumbent.standing
         if aims is None or today is None:
             return []
@@ -167,7 +171,7 @@ class Search:
 
     def _spread(self) -> list[Candidate]:
         budget = self._section.candidates
-        # A few, and what is all there is, need no second look.
+        # A few candidates, or all there are, do not need a second look.
         whole = budget < _FEW or sum(space.size for space in self.spaces.values()) <= budget
         for space in self.spaces.values():
             default = space.defaults()
@@ -188,7 +192,7 @@ class Search:
     def _near(self, turn: int) -> list[Candidate]:
         spread_out = sum(one.origin != "near" for one in self.candidates)
         left = self._section.candidates - spread_out
-        # Those that take changes back are candidates too: at most a quarter of what is left is kept for them.
+        # Ablations are candidates too, so at most a quarter of the remaining ones is kept for them.
         left -= (
             min(left // 4, _PARED * max(len(space.axes) for space in self.spaces.values()))
             + len(self.candidates)
@@ -211,7 +215,10 @@ class Search:
         return self.candidates[before:]
 
     def _ablations(self, base: Candidate, *, is_best: bool) -> list[Candidate]:
-        """Take each change of a candidate back, and all but it; the latter of the best candidate only."""
+        """Build candidates without each change of a candidate.
+
+        For the best candidate, also build candidates with each change alone.
+        """
         before, keys = len(self.candidates), self._list_varied(base)
         for key in keys:
             self._add(base.point.without(key), "pared", base.number)
@@ -220,7 +227,7 @@ class Search:
         return self.candidates[before:]
 
     def _simplest(self, base: Candidate) -> list[Candidate]:
-        """Return the version with the fewest changes that does as well, and one without all changes that are idle."""
+        """Find the equally good version with the fewest changes, and one without all idle changes."""
         as_good = {one.point.identity: one for one in self.candidates[1:] if self._does_as_well(one, base)}
         idle = [key for key in self._list_varied(base) if base.point.without(key).identity in as_good]
         before = len(self.candidates)
@@ -232,7 +239,7 @@ class Search:
         return [axis.key for axis in self.spaces[candidate.point.space].axes if axis.key in candidate.point.changes]
 
     def _does_as_well(self, one: Candidate, other: Candidate) -> bool:
-        """Return whether a candidate loses no more than the tolerance against another in any objective."""
+        """Check whether a candidate loses no more than the tolerance against another in any objective."""
         aims, a, b, today = self.aims, one.standing, other.standing, self.incumbent.standing
         if aims is None or a is None or b is None or today is None:
             return False
@@ -242,7 +249,7 @@ class Search:
         )
 
     def _is_shown(self, candidate: Candidate) -> bool:
-        """Return whether the race has told a gain from luck, as if nothing else had been tried."""
+        """Check whether the race has shown a significant gain, as if nothing else had been tried."""
         aims, standing, today = self.aims, candidate.standing, self.incumbent.standing
         if aims is None or standing is None or today is None or not self.has_raced(candidate):
             return False

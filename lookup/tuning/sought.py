@@ -1,4 +1,4 @@
-"""Check what a search is asked for: its spaces and figures before anything is replayed, the log's own after a batch."""
+"""Check the request of a search, with its spaces and figures before any replay, and the log's own after a batch."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = [
     "aims_on", "check_bundles", "check_figures", "from_broker_conf", "require_acting", "spaces_of",
 ]  # fmt: skip
 
-#: What gets worse for the sake of an objective unless prices are named.
+#: Figures that may get worse for an objective unless prices are named.
 _PRICE = "moved_weight"
 
 
 def from_broker_conf(path: str) -> dict[str, object]:
-    """Return a search for better values of a `broker.conf`, in the spaces that ship for its load manager.
+    """Build a search for better values of a `broker.conf`, in the shipped spaces for its load manager.
 
     Raises:
         SettingsError: if the file cannot be read.
@@ -53,10 +53,11 @@ def from_broker_conf(path: str) -> dict[str, object]:
 
 
 def spaces_of(file: TuneFile, settings: EvaluationFile, registry: Registry) -> tuple[Space, ...]:
-    """Return the spaces of a search, which change some policies of its evaluation.
+    """Build the spaces of a search, which change some policies of its evaluation.
 
     Raises:
-        SettingsError: for a policy that there is not, and settings that cannot be varied so; all mistakes together.
+        SettingsError: for an unknown policy, and settings that cannot be varied in this way, with all mistakes
+            together.
     """
     problems: list[str] = []
     spaces: list[Space] = []
@@ -83,7 +84,7 @@ def check_figures(own: TuneSection, settings: EvaluationFile, registry: Registry
     """Refuse names that no metric has.
 
     Raises:
-        SettingsError: all wrong names together.
+        SettingsError: with all wrong names together.
     """
     prices = _prices_of(own)
     named = tuple(dict.fromkeys([*(own.objectives or ()), *prices, *own.limits]))
@@ -105,7 +106,7 @@ def check_figures(own: TuneSection, settings: EvaluationFile, registry: Registry
 
 
 def require_acting(incumbent: Policy, settings: EvaluationFile) -> None:
-    """Refuse an incumbent that cannot act on any log without the tables that are missing.
+    """Refuse an incumbent that cannot act on any log without the missing tables.
 
     Raises:
         InputError: with the reason and the remedy.
@@ -117,10 +118,10 @@ def require_acting(incumbent: Policy, settings: EvaluationFile) -> None:
 
 
 def check_bundles(spaces: Sequence[Space], settings: EvaluationFile, candidates: int) -> None:
-    """Refuse other bundles of a namespace if BUNDLES has the loads of the log's own, and far too many of them.
+    """Refuse other numbers of bundles if BUNDLES has the loads of the log's own, and far too many of them.
 
     Raises:
-        SettingsError: naming the spaces, or how many there would be.
+        SettingsError: with the spaces, or the number of bundles.
     """
     with_bundles = [(space, key) for space in spaces for key in space.of_bundles]
     if with_bundles and settings.inputs.bundles is not None:
@@ -132,10 +133,10 @@ def check_bundles(spaces: Sequence[Space], settings: EvaluationFile, candidates:
 
 
 def aims_on(own: TuneSection, scored: Scored) -> Aims:
-    """Return what is sought, once the log has shown which figures there are.
+    """Build the aims, once the log has shown which figures there are.
 
     Raises:
-        InputError: if the incumbent cannot act on this log: everything would look better than it.
+        InputError: if the incumbent cannot act on this log, so that every candidate would look better.
         SettingsError: for a figure that this log does not have.
     """
     if scored.incumbent in scored.cannot_act:
@@ -164,7 +165,7 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
 
 
 def _require_reachable(aims: Aims, bounds: Mapping[Name, tuple[float, float]], values: Mapping[Name, float]) -> None:
-    """Refuse limits that no value of their figure, within its bounds, meets; the values are today's."""
+    """Refuse limits that no value of their figure, within its bounds, reaches. The values are today's."""
     problems = []
     for name, times in aims.limits.items():
         (least, most), today = bounds[name], values[name]

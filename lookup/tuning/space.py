@@ -1,7 +1,7 @@
-"""Turn spaces of settings into policies: points spread over a whole space, and points near a good one.
+"""Turn spaces of settings into policies, with points spread over a whole space, and points near a good one.
 
-A point has a coordinate in [0, 1] for each setting that is varied. Points are spread by the sequence of Sobol, which
-needs no dice: the same space gives the same candidates.
+A point has a coordinate in [0, 1] for each varied setting. Points are spread by the sequence of Sobol,
+which is not random, so the same space gives the same candidates.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Axis", "Point", "Space", "build_space", "near", "spread"]
 
-#: Values that a range has at least: numbers have the digits for that and no more, as what is pasted should be short.
+#: Least number of values of a range. Numbers have only as many digits as that needs, since the pasted text should be
+#: short.
 _VALUES = 25
 #: How far around a good point the next ones lie, as a share of each axis, in the first round and in each further one.
 _REACH, _CLOSER = 0.25, 0.5
@@ -41,11 +42,11 @@ _REACH, _CLOSER = 0.25, 0.5
 _KINDS = {"filters": "filters", "scorers": "scorers", "selector": "selectors", "shedder": "shedders"}
 #: Keys of how many bundles a namespace begins with, of a policy and of a `broker.conf`.
 _BUNDLES = ("bundles", BUNDLES_KEY)
-#: What any policy may be given, whatever parts it has.
+#: Settings that any policy may have, with any parts.
 _OF_ANY = frozenset({*PolicySpec.model_fields, *CHOOSING_KEYS, *LOAD_MANAGER_KEYS})
 #: Combinations of choices in which an axis is looked at, to see whether it does anything.
 _COMBINATIONS = 64
-#: As a power of two: how many times as many points as candidates are drawn at most.
+#: As a power of two, the greatest ratio of drawn points to candidates.
 _SPARE = 3
 
 
@@ -62,7 +63,7 @@ class Axis:
     is_whole: bool = False
 
     def value(self, coordinate: float) -> Any:
-        """Return the value at a coordinate in [0, 1], a number with few digits."""
+        """Compute the value at a coordinate in [0, 1], a number with few digits."""
         if self.choices:
             return self.choices[min(int(coordinate * len(self.choices)), len(self.choices) - 1)]
         if self.is_log:
@@ -79,21 +80,21 @@ class Axis:
 
 @dataclass(frozen=True)
 class Point:
-    """What a candidate has otherwise than the policy it comes from."""
+    """The difference between a candidate and the policy it comes from."""
 
     space: str
-    #: where it lies, shape (n_axes,); empty for one that is not of the search
+    #: coordinates, shape (n_axes,), empty for a point outside the search
     coordinates: tuple[float, ...]
-    #: by key, only what differs from the policy as it is
+    #: by key, only the differences from the unchanged policy
     changes: Mapping[str, Any]
 
     @property
     def identity(self) -> str:
-        """What is the same for points that make the same policy."""
+        """The key that is equal for points that make the same policy."""
         return f"{self.space} {sorted(self.changes.items(), key=lambda change: change[0])!r}"
 
     def without(self, *keys: str) -> Point:
-        """Return the point with some settings as they are."""
+        """Copy the point with some settings unchanged from the policy."""
         return replace(self, changes={name: value for name, value in self.changes.items() if name not in keys})
 
 
@@ -119,16 +120,16 @@ class Space:
 
     @cached_property
     def size(self) -> float:
-        """How many combinations of values there are; infinite if a number is varied."""
+        """The number of combinations of values, infinite if a number is varied."""
         return math.prod(len(axis.choices) or math.inf for axis in self.axes)
 
     def point(self, coordinates: Sequence[float]) -> Point:
-        """Return the point at some coordinates, each in [0, 1]."""
+        """Build the point at some coordinates, each in [0, 1]."""
         varied = {axis.key: axis.value(at) for axis, at in zip(self.axes, coordinates, strict=True)}
         return Point(self.name, tuple(map(float, coordinates)), self._changes(varied))
 
     def defaults(self) -> Point | None:
-        """Return the point with Pulsar's own values, None if a setting has none."""
+        """Build the point with Pulsar's own values, None if a setting has none."""
         keys = [axis.key for axis in self.axes]
         known = RELEASES[self.base.release].defaults
         if not all(key in known for key in keys):
@@ -136,11 +137,11 @@ class Space:
         return Point(self.name, (), self._changes({key: known[key] for key in keys}))
 
     def today(self, axis: Axis) -> Any:
-        """Return the value that a point has unless it changes it; None if it is not written."""
+        """Find the value of a point without a change of it, None if it is not written."""
         return self._value(self._start, axis.key)
 
     def before(self, key: str) -> Any:
-        """Return the value that the policy has as it is; None if it is not written."""
+        """Find the value in the unchanged policy, None if it is not written."""
         return self._value(self.base, key)
 
     def _value(self, spec: PolicySpec, key: str) -> Any:
@@ -148,10 +149,10 @@ class Space:
         return self.implied.get(key) if value is None else value
 
     def policy(self, point: Point, name: str) -> PolicySpec:
-        """Return the policy of a point.
+        """Build the policy of a point.
 
         Raises:
-            SettingsError: for values that are wrong.
+            SettingsError: for wrong values.
         """
         return self.base.with_changes(name, point.changes)
 
@@ -171,16 +172,17 @@ def _sobol(space: Space) -> qmc.Sobol:
 
 
 def spread(space: Space, count: int) -> Iterator[Point]:
-    """Yield points all over a space, at most so many, each policy once; all there are if these are no more."""
+    """Yield points all over a space, at most so many, each policy once, or all points if there are no more."""
     sobol = _sobol(space)
-    # A whole power of two has the balance that makes the sequence better than dice; the first point is a corner. Where
-    # values are few, several points make the same policy; so many miss none of up to 200 combinations.
+    # A whole power of two has the balance that makes the sequence better than random points, and the first point is a
+    # corner. With few values, several points make the same policy, and this number misses none of up to 200
+    # combinations.
     drawn = sobol.random_base2(math.ceil(math.log2(count + 1)) + _SPARE)[1:]
     yield from islice(_once(space.point(row.tolist()) for row in drawn), count)
 
 
 def near(space: Space, points: Sequence[Point], count: int, *, turn: int) -> Iterator[Point]:
-    """Yield points around good ones, the best first, as many around each; in each further turn they lie closer."""
+    """Yield points around good ones, the best first, as many around each. They are closer in each further turn."""
     reach = _REACH * _CLOSER**turn
     numeric = np.array([not axis.choices for axis in space.axes])
     steps = _sobol(space).fast_forward(1 + turn * count).random(count)
@@ -198,10 +200,11 @@ def _once(points: Iterable[Point]) -> Iterator[Point]:
 
 
 def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bundles: int) -> Space:
-    """Return a space that can be searched.
+    """Build a space that can be searched.
 
     Raises:
-        SettingsError: for ends that are missing or not allowed, and settings that nothing reads; all together.
+        SettingsError: for missing or forbidden ends, and settings that nothing reads, with all mistakes
+            together.
     """
     where = f"space {shown(entry.name)}"
     allowed = _list_allowed(base.with_changes(base.name, entry.set), registry)
@@ -220,7 +223,7 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
             problems.append(f"{where}: vary.{key}: {problem}; a missing end is the part's own")
         else:
             written = [end for end in (values.low, values.high) if end is not None]
-            # An end that is the part's own says by its type whether what lies between is whole.
+            # The type of an end that is the part's own determines whether the values between are integers.
             is_whole = (len(written) == 2 or known.is_whole) and all(isinstance(end, int) for end in written)
             axes.append(Axis(key, (), low, high, is_log=values.scale == "log", is_whole=is_whole))
     problems += [
@@ -240,7 +243,7 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
 
 @dataclass(frozen=True)
 class _Allowed:
-    """What a part allows in a parameter; None where there is no end, or one that is itself not allowed."""
+    """The range of a parameter that a part allows, with None for a missing or excluded end."""
 
     low: float | None = None
     high: float | None = None
@@ -286,7 +289,7 @@ def _problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Ite
             for place in _places(axis):
                 point = space.point([*middle[:number], place, *middle[number + 1 :]])
                 try:
-                    # Under the name of the policy, so that only what it does can differ.
+                    # Under the name of the policy, so that only its behaviour can differ.
                     policies += build_policies(registry, [space.policy(point, space.base.name)])
                 except SettingsError as error:
                     wrong |= dict.fromkeys(error.problems)

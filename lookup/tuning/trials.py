@@ -1,4 +1,4 @@
-"""What trials of a batch have shown; they are made by `lookup.api.log_trials`."""
+"""Results of the trials of a batch, which `lookup.api.log_trials` runs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["Shown", "policy_name", "shown_of", "shown_of_batch"]
 
 
 def policy_name(number: int, incumbent: str) -> str:
-    """Return what the policy of a candidate is called in reports."""
+    """Build the name of a candidate's policy in reports."""
     return f"candidate-{number}" if number else incumbent
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a batch has shown, by number of candidate."""
+    """The results of a batch, by number of candidate."""
 
     aims: Aims
     #: of the incumbent as well
     standings: Mapping[int, Standing]
     #: candidates that another one of the batch certainly dominates
     beaten_by: Mapping[int, int] = field(default_factory=dict)
-    #: of a confirmation: finalists that are not shown to be worse, and what became of the cycles of each shedder
+    #: for a confirmation, finalists that are not significantly worse, and the results of each shedder's cycles
     as_good: Mapping[int, Sequence[int]] = field(default_factory=dict)
     cycles: Mapping[int, str] = field(default_factory=dict)
 
@@ -34,9 +34,9 @@ class Shown:
 def shown_of_batch(
     batch: TrialBatch, names: Mapping[int, str], samples: Samples, standings: Mapping[int, Standing], aims: Aims
 ) -> Shown:
-    """Return what a batch has shown; in a race nobody is out before its end."""
+    """Collect the results of a batch. In a race no candidate is dropped before its end."""
     if batch.replicates == 1:
-        # One replicate shows nothing of the luck of placements: no width, and nothing that is certain.
+        # One replicate does not show the variation of placement, so there is no width, and no certain difference.
         return Shown(aims, {number: standing.without_width() for number, standing in standings.items()})
     by_name = {name: number for number, name in names.items()}
     worse = beaten(samples, {name: standings[number] for number, name in names.items()}, aims)
@@ -49,10 +49,10 @@ def shown_of_batch(
 def shown_of(
     scored: Scored, numbers: Iterable[int], aims: Aims, *, days: float, batch: TrialBatch | None = None
 ) -> Shown:
-    """Return what an evaluation of some candidates and the incumbent has shown.
+    """Collect the results of an evaluation of some candidates and the incumbent.
 
     Args:
-        days: how many were scored.
+        days: number of scored days.
         batch: None for a confirmation.
     """
     names = {number: policy_name(number, scored.incumbent) for number in (0, *numbers)}

@@ -1,4 +1,4 @@
-"""Say in sentences what `tune.json` holds, for a terminal and for a page; loads without any extra."""
+"""Write the contents of `tune.json` in sentences, for a terminal and for a page, without any extra."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    # It needs what only a search does.
+    # It needs modules that only a search uses.
     from lookup.score.figures import Figure
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: The days of a figure: those of the search, or those on which finalists were confirmed.
+#: The days of a figure, either of the search or of the confirmation of finalists.
 SEARCHED: Final = "search"
 SEALED: Final = "sealed"
 #: Figures by candidate and days, then by name.
@@ -35,7 +35,7 @@ Figures: TypeAlias = "Mapping[tuple[int, str], Mapping[str, Figure]]"
 
 
 def label(name: str, document: Mapping[str, Any]) -> str:
-    """Return the name of a figure; one that is a total over time is that of a day."""
+    """Write the name of a figure. The name of a total over time is that of a day."""
     return f"{name} a day" if name in document["per_day"] else name
 
 
@@ -48,9 +48,9 @@ def gain_text(figure: Figure) -> str:
 
 
 def beside_today(figures: Figures) -> Figures:
-    """Move what each candidate had in the search as far from today's figures as it was in its own batch.
+    """Shift each candidate's figures in the search to the same distance from today's as in its own batch.
 
-    Batches have luck of their own: what they show can be compared only by what the incumbent did in each.
+    Batches have seeds of their own, so their results can be compared only relative to the incumbent in each.
     """
     today = figures[0, SEARCHED]
 
@@ -58,7 +58,7 @@ def beside_today(figures: Figures) -> Figures:
         value = before + figure.change
         if math.isnan(value):
             return figure
-        # Where both batches have a figure of 0 or more, so has what is written.
+        # If both batches have a figure of 0 or more, the written value is also 0 or more.
         return replace(figure, value=max(value, 0.0) if min(before, figure.value) >= 0.0 else value)
 
     return {
@@ -70,14 +70,14 @@ def beside_today(figures: Figures) -> Figures:
 
 
 def describe_reopened(times: int) -> str:
-    """Say what days are worth that were opened before."""
+    """Describe the value of days that were opened before."""
     return (
         f"these days were opened {times} times, so they cannot confirm a candidate that was chosen by an earlier look"
     )
 
 
 def confirmation(document: Mapping[str, Any]) -> str:
-    """Return what finalists were tried on after the search."""
+    """Describe the confirmation of finalists after the search."""
     return "the sealed days" if document["sealed_from"] else "the same days with new seeds"
 
 
@@ -87,7 +87,7 @@ def restart_text(lines: Sequence[str]) -> str:
 
 
 def figure_rows(document: Mapping[str, Any], figures: Figures) -> tuple[list[str], list[list[str]]]:
-    """Return heads and rows of a table: figures of today and of the finalists, apart for each part of the log.
+    """Build heads and rows of a table of today's figures and the finalists', separate for each part of the log.
 
     Args:
         figures: as `beside_today` returns them.
@@ -111,7 +111,7 @@ def number_of(figure: Figure) -> str:
 
 
 def sentences(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a reader should know besides the answer."""
+    """Yield the facts that a reader should know in addition to the answer."""
     tried = len({row["candidate"] for row in document["figures"]})
     sealed = document["sealed_from"]
     days = f"the days from {sealed} to {document['last']} were sealed" if sealed else "no days were sealed"

@@ -1,7 +1,8 @@
-"""Runs shedders and placement strategies written in Java: parts `java`, one JVM for each process.
+"""Run shedders and placement strategies written in Java as parts `java`, with one JVM for each process.
 
-`parts.py` has the parts, `states.py` what a load manager of Pulsar's would hand such a class, `jvm.py` the JVM, whose
-program is `plugins/pulsar_parts`. Unlike all other parts these keep their memory outside: `docs/java-policies.md`.
+`parts.py` has the parts, `states.py` the inputs of such a class from a Pulsar load manager, and `jvm.py`
+the JVM, whose program is `plugins/pulsar_parts`. Unlike all other parts, these keep their memory outside
+(`docs/java-policies.md`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ __all__ = ["JavaSelector", "JavaShedder"]
 
 @hookimpl
 def lookup_register_selectors() -> tuple[type[Selector], ...]:
-    """Return the selector."""
+    """Register the selector."""
     return (JavaSelector,)
 
 
 @hookimpl
 def lookup_register_shedders() -> tuple[type[Shedder], ...]:
-    """Return the shedder."""
+    """Register the shedder."""
     return (JavaShedder,)

@@ -1,6 +1,7 @@
-"""Start the JVM of this process, ask it in lines of JSON, and say in a sentence what is wrong with it.
+"""Start the JVM of this process, exchange lines of JSON with it, and describe its failures in a sentence.
 
-It starts at the first question and ends with the process: it reads a pipe from there. A fork has one of its own.
+It starts at the first question and ends with the process, whose pipe it reads. A forked process has a JVM
+of its own.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ _OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+ExitOnOutOfMemoryError",
 )
-#: Seconds that it has for its end, once it has said why.
+#: Seconds that the JVM gets to end after its message about the reason.
 _LAST_S: Final = 5.0
-#: Bytes in a pipe: a line is written before it is read.
+#: Bytes in a pipe, since a line is written before it is read.
 _PIPE: Final = 1 << 20
 #: Names the jar of `plugins/pulsar_parts`, if it is not where `make parts` puts it.
 _PARTS: Final = "PULSAR_PARTS_JAR"
-#: What Java says of classes that are for a later one, with their format: that of Java 17 is 61.
+#: Java's message about classes for a later version, with their format, which is 61 for Java 17.
 _TOO_OLD: Final = re.compile(r"UnsupportedClassVersionError.*?class file version (\d+)")
 _FORMAT_OF_0: Final = 44
 _NO_CLASS: Final = re.compile(r"(?:ClassNotFoundException|NoClassDefFoundError): (?!L)([\w/.$]+)")
 
 
 class JavaError(Exception):
-    """A class raised an exception; the text has it and its message."""
+    """Error for an exception of a class, with its name and message as text."""
 
 
 class _Jvm:
@@ -66,7 +67,7 @@ class _Jvm:
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with suppress(BrokenPipeError):  # its output says why
+        with suppress(BrokenPipeError):  # its output has the reason
             # The path once, its number from then on.
             about = "" if lib in self._libs else f"{lib}\n"
             rest = memoryview(f"{self._libs.setdefault(lib, len(self._libs))}\t{about}{question}\n".encode())
@@ -83,7 +84,7 @@ class _Jvm:
         text, _, self._rest = b"".join(parts).partition(b"\n")
         try:
             return json.loads(text)
-        except ValueError:  # it says so there if its memory is full
+        except ValueError:  # messages about a full memory are written there
             raise ContractError(self._why_ended(text.decode(errors="replace"))) from None
 
     def _why_ended(self, said: str = "") -> str:
@@ -96,7 +97,7 @@ class _Jvm:
         return self.explain(said) or ": ".join([f"its JVM ended with exit code {code}", *last])
 
     def explain(self, said: str) -> str | None:
-        """Return the sentence for what a JVM says if a class cannot be loaded; None if it says nothing of the kind."""
+        """Find the sentence for a JVM's message about a class that cannot be loaded, None for other messages."""
         if found := _TOO_OLD.search(said):
             needed = int(found[1]) - _FORMAT_OF_0
             return f"{self._java} is too old, its classes need Java {needed} or newer; set JAVA_HOME to one"
@@ -114,22 +115,22 @@ class _Jvm:
 
 
 _numbers = count(1)
-#: By the number of the process: a fork must not use the pipes of its parent's.
+#: By the number of the process, since a fork must not use the pipes of its parent.
 _running: dict[int, _Jvm] = {}
 
 
 def running() -> int:
-    """Return the number of this process's JVM, another for each; 0 if there is none."""
+    """Find the number of this process's JVM, a different one for each, 0 if there is none."""
     jvm = _running.get(os.getpid())
     return 0 if jvm is None else jvm.number
 
 
 def ask(lib: str, what: str, limit_s: float, **given: Any) -> dict[str, Any]:
-    """Ask with the classes of a class path, and return the answer.
+    """Send a question to the classes of a class path and return the answer.
 
     Raises:
         JavaError: if a class raises an exception.
-        ContractError: if there is no JVM to ask, or it ends or does not answer; the next question starts another.
+        ContractError: if there is no JVM, or it ends or does not answer. The next question starts another.
     """
     process = os.getpid()
     jvm = _running.get(process)

@@ -1,7 +1,7 @@
-"""Write a view down as the reports of brokers that a load manager of Pulsar's hands its shedder and its placement.
+"""Convert a view to the reports of brokers that Pulsar's load manager passes to its shedder and its placement.
 
-Of what is known as a sum only, half comes in and half goes out. A broker without report has none here either, but for
-placements of the modular manager, whose brokers report before anything is placed.
+Of figures that are known only as a sum, half comes in and half goes out. A broker without report has none
+here either, except for placements of the modular manager, whose brokers report before any placement.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from lookup.model import BundleLoad, ClusterView, Load
 
 __all__ = ["extensible_state", "modular_state"]
 
-#: Messages per second, in and out, of a bundle that nobody knows (ModularLoadManagerImpl.DEFAULT_MESSAGE_RATE).
+#: Messages per second, in and out, of an unknown bundle (ModularLoadManagerImpl.DEFAULT_MESSAGE_RATE).
 _UNKNOWN_RATE = 100.0
 #: Names of the columns of `Load.resources`.
 _KEYS = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
 
 
 def modular_state(view: ClusterView, counts: Sequence[int] | None) -> dict[str, Any]:
-    """Return what the modular manager knows of brokers and bundles.
+    """Build the modular manager's data of brokers and bundles.
 
     Args:
-        counts: bundles by broker, for a shedder; None for a placement.
+        counts: bundles by broker, for a shedder. None for a placement.
     """
     load, ids = view.load, view.brokers.ids
     numbers = np.flatnonzero(view.registered if counts is None else view.registered & ~np.isnan(load.usage)).tolist()
@@ -44,7 +44,7 @@ def modular_state(view: ClusterView, counts: Sequence[int] | None) -> dict[str, 
             **_halves(throughput[number], rates[number]),
             "longRate": long_rates[number],
             "bundles": bundles,
-            # Classes count the bundles of a broker: those that nothing is known of count too.
+            # Classes count all bundles of a broker, including unknown ones.
             "unknown": 0 if counts is None else counts[number] - len(bundles),
             "version": view.brokers[number].lookup_data.broker_version,
         }
@@ -52,9 +52,9 @@ def modular_state(view: ClusterView, counts: Sequence[int] | None) -> dict[str, 
 
 
 def _bundles(load: Load, tops: Iterable[Sequence[BundleLoad]]) -> tuple[dict[str, int], list[float]]:
-    """Return the place of each bundle, and in these places the messages and bytes of its short mean and its long one.
+    """Find the place of each bundle, and in these places the messages and bytes of its short and its long mean.
 
-    Numbers travel as they are in memory: as texts they would take most of the time.
+    Numbers are sent in their binary form, since texts would take most of the time.
     """
     long_rates, long_throughputs = dict(load.long_term_bundle_rates), load.long_term_bundle_throughputs
     place: dict[str, int] = {}
@@ -63,7 +63,7 @@ def _bundles(load: Load, tops: Iterable[Sequence[BundleLoad]]) -> tuple[dict[str
         place[entry.bundle] = len(place)
         rate, throughput = long_rates.get(entry.bundle, _UNKNOWN_RATE), long_throughputs.get(entry.bundle, entry.load)
         sums += (entry.rate, entry.load, rate, throughput)
-    # Those that nobody owns.
+    # Bundles without an owner.
     for name in sorted(long_rates.keys() - place.keys()):
         place[name] = len(place)
         throughput = long_throughputs.get(name, 0.0)
@@ -72,7 +72,7 @@ def _bundles(load: Load, tops: Iterable[Sequence[BundleLoad]]) -> tuple[dict[str
 
 
 def extensible_state(view: ClusterView, conf: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the brokers of the extensible manager have published.
+    """Build the data that the brokers of the extensible manager have published.
 
     Args:
         conf: keys of a `broker.conf`.

@@ -1,4 +1,4 @@
-"""The built-in policies: every part that comes with the framework, registered through the same hooks as any plug-in."""
+"""The built-in policies, whose parts are registered through the same hooks as those of any plug-in."""
 
 from __future__ import annotations
 
@@ -62,41 +62,41 @@ LISTERS: tuple[type[Lister], ...] = (Default, Indexed, TenantScope)
 
 @hookimpl
 def lookup_register_filters() -> tuple[type[Filter], ...]:
-    """Return the built-in filters."""
+    """Register the built-in filters."""
     return FILTERS
 
 
 @hookimpl
 def lookup_register_scorers() -> tuple[type[Scorer], ...]:
-    """Return the built-in scorers."""
+    """Register the built-in scorers."""
     return SCORERS
 
 
 @hookimpl
 def lookup_register_selectors() -> tuple[type[Selector], ...]:
-    """Return the built-in selectors, wrappers included."""
+    """Register the built-in selectors, including wrappers."""
     return SELECTORS
 
 
 @hookimpl
 def lookup_register_shedders() -> tuple[type[Shedder], ...]:
-    """Return the built-in shedders."""
+    """Register the built-in shedders."""
     return SHEDDERS
 
 
 @hookimpl
 def lookup_register_splitters() -> tuple[type[Splitter], ...]:
-    """Return the built-in splitters."""
+    """Register the built-in splitters."""
     return SPLITTERS
 
 
 @hookimpl
 def lookup_register_split_algorithms() -> tuple[type[SplitAlgorithm], ...]:
-    """Return the built-in split algorithms."""
+    """Register the built-in split algorithms."""
     return SPLIT_ALGORITHMS
 
 
 @hookimpl
 def lookup_register_listers() -> tuple[type[Lister], ...]:
-    """Return the built-in listers."""
+    """Register the built-in listers."""
     return LISTERS

@@ -1,4 +1,4 @@
-"""Plans moves of bundles, in milliseconds: from where they are, one move or exchange after another, the best one next.
+"""Plan moves of bundles within milliseconds from their present places, always with the best move or exchange next.
 
 A shedder plans hundreds of times in a replay, and its budget of moves allows few changes.
 """
@@ -21,13 +21,13 @@ Ints = NDArray[np.int64]
 
 #: Bundles that find no room for which an exchange is looked for, in each plan.
 _EXCHANGES = 200
-#: Moves and exchanges make room for others: how often all bundles have their turn.
+#: Number of passes over all bundles, since moves and exchanges make room for others.
 _PASSES = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Bundles and brokers, and what may be done with them."""
+    """Bundles and brokers, and the permitted changes."""
 
     #: shape (n_bundles,), not all 0
     weights: Floats
@@ -45,7 +45,8 @@ class Problem:
     max_imbalance: float
     #: most bundles that move
     max_moves: int
-    #: most load that moves, in the unit of the weights; to relieve a broker that is too full one bundle may carry more
+    #: greatest load that moves, in the unit of the weights. To relieve a broker that is too full, one bundle may exceed
+    #: it
     max_weight: float
 
     @property
@@ -59,16 +60,16 @@ class Problem:
         self.admitted[rows, self.owners[rows]] = True
 
     def relative_loads(self, owners: Ints) -> Floats:
-        """Return load / capacity of every broker, over that of the cluster, shape (n_brokers,)."""
+        """Compute load / capacity of every broker, relative to the cluster's, shape (n_brokers,)."""
         return np.bincount(owners, self.weights, len(self.capacities)) / self.capacities / self.mean
 
     def nearness(self, owners: Ints) -> float:
-        """Return how much more of the load is near than now, less the costs of the moves, as a share of all."""
+        """Compute the gain in near load, less the costs of the moves, as a share of all load."""
         gained = (self.weights * (self._near_at(owners) - self._near_at(self.owners))).sum()
         return float((gained - self.costs[owners != self.owners].sum()) / self.weights.sum())
 
     def distant(self) -> float:
-        """Return a number that the nearness of no owners within the budget is above."""
+        """Compute a number below the nearness of all owners within the budget."""
         gains = np.where(self.admitted, self.near, 0.0).max(axis=1) - self._near_at(self.owners)
         worth = np.maximum(0.0, self.weights * gains - self.costs).sum()
         return float(min(worth, self.max_weight) / self.weights.sum())
@@ -79,7 +80,10 @@ class Problem:
 
 
 class Placement:
-    """A placement on its way: first no broker is to be too full, then much is to be near; no bundle moves twice."""
+    """A placement under construction, which first relieves full brokers and then brings load near clients.
+
+    No bundle moves twice.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self._weights, self._capacities, self._start = problem.weights, problem.capacities, problem.owners
@@ -91,7 +95,7 @@ class Placement:
         self._moves_left, self._weight_left = problem.max_moves, problem.max_weight
 
     def even_out(self) -> None:
-        """Relieve the fullest broker, and so on, until none is too full but those that nothing relieves."""
+        """Relieve the fullest broker repeatedly, until the only full brokers left cannot be relieved."""
         relievable = np.ones(len(self._loads), np.bool_)
         while self._moves_left and relievable.any():
             filled = self._loads / self._capacities
@@ -105,12 +109,12 @@ class Placement:
             may = self._admitted[rows] & (np.arange(len(filled)) != fullest)
             fits = may & (self._loads + weights <= self._room)
             if fits.any():
-                # What a unit of relief costs; of equals the emptiest broker.
+                # The cost of a unit of relief, and the emptiest broker of equals.
                 gain = weights * (self._near[rows] - self._near[rows, fullest][:, None])
                 costs = (self._costs[rows][:, None] - gain) / np.minimum(weights, excess)
                 equal = fits & (costs <= np.where(fits, costs, np.inf).min() + ROUND_OFF)
             else:
-                # No broker has room for any of it: the two together can still become evener.
+                # No broker has room for any of it, but two brokers can still become more even.
                 least = np.maximum(after, (self._loads[fullest] - weights) / self._capacities[fullest])
                 equal = may & (least < filled[fullest] * (1.0 - ROUND_OFF))
                 if not equal.any():
@@ -121,7 +125,10 @@ class Placement:
             self._move(int(rows[row]), broker)
 
     def bring_near(self) -> None:
-        """Move bundles near their clients, the nearest for their load first, then exchange those that found no room."""
+        """Move bundles near their clients, then exchange bundles that found no room.
+
+        The bundles that come nearest for their load move first.
+        """
         for _ in range(_PASSES):
             rows = np.arange(len(self.owners))
             nearest = np.where(self._admitted, self._near, 0.0).max(axis=1)
@@ -135,7 +142,7 @@ class Placement:
                 self._exchange(row)
 
     def _placed_near(self, row: int) -> bool:
-        """Move a bundle to the nearest broker with room for it, the emptiest of equals; return whether one has."""
+        """Move a bundle to the nearest broker with room, the emptiest of equals. Return whether one has room."""
         if not (self._moves_left and self._weights[row] <= self._weight_left):
             return False
         weight = self._weights[row]
@@ -148,7 +155,7 @@ class Placement:
         return True
 
     def _exchange(self, row: int) -> None:
-        """Exchange a bundle with the one that gains most, or loses least, by going the other way."""
+        """Exchange a bundle with the bundle that gains most, or loses least, by moving in the opposite direction."""
         own, weight, owners = int(self.owners[row]), self._weights[row], self.owners
         rows = np.arange(len(owners))
         gains = weight * (self._near[row, owners] - self._near[row, own]) - self._costs[row]
@@ -165,7 +172,7 @@ class Placement:
             self._move(row, broker)
 
     def _movable(self, rows: Ints) -> Ints:
-        """Return which bundles have not moved and may: those that the budget permits, or any if none has moved."""
+        """Find the bundles that may move and have not moved. The budget applies unless no bundle has moved yet."""
         rows = rows[(self.owners[rows] == self._start[rows]) & (self._weights[rows] > 0.0)]
         affordable = rows[self._weights[rows] <= self._weight_left]
         return affordable if len(affordable) or (self.owners != self._start).any() else rows

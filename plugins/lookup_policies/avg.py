@@ -1,4 +1,4 @@
-"""Evens out pairs of brokers: a shedder unloads bundles and binds them to brokers, a placement assigns them there.
+"""Even out pairs of brokers with a shedder that plans an owner for each unloaded bundle, and its placement.
 
 Source: "Load managers" in the documentation (AvgShedder, which is Pulsar's shedder and placement in one).
 """
@@ -41,13 +41,14 @@ _Pair = tuple[int, int]
 class Avg:
     """Pair the least with the most loaded broker, the next with the next, and even out pairs that stay far apart.
 
-    A broker's score is the usage of its fullest resource by the policy's weights, times 100. Two counts are kept of
-    each broker: the cycles in which its pair was at least `low_threshold` points apart, and those in which it was at
-    least `high_threshold` points apart. A pair acts when a count of either broker reaches its limit, and the counts of
-    both start anew. To act, the busier one gives up bundles, most busy first, each with at most what remains of
-    `max_share` of the difference: in messages per second if that is more than `min_rate`, else in throughput if that is
-    more than `min_throughput`. A refused bundle is passed over. Each is planned for the other broker of its pair; the
-    placement `avg-placement` goes by the plan.
+    A broker's score is the usage of its fullest resource by the policy's weights, times 100. Two counts are
+    kept of each broker. One counts the cycles in which its pair was at least `low_threshold` points apart, the
+    other those in which it was at least `high_threshold` points apart. A pair acts when a count of either
+    broker reaches its limit, and the counts of both start from zero again. To act, the busier broker gives up
+    bundles, most busy first, each with at most the remainder of `max_share` of the difference. The difference
+    is in messages per second if that is more than `min_rate`, else in throughput if that is more than
+    `min_throughput`. A rejected bundle is skipped. Each bundle is planned for the other broker of its pair, and
+    the placement `avg-placement` follows the plan.
 
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
@@ -56,8 +57,8 @@ class Avg:
         * such a pair but nothing could be unloaded -> nothing -> `no-bundles`
         * no pair has -> nothing -> `hit-count`
 
-    Memory, under the key `avg` that the placement of that name shares; each part of it may be absent. All but the
-    counts holds until the next report:
+    Memory, under the key `avg` that the placement of that name shares. Each of its entries may be absent. All
+    entries except the counts hold until the next report:
 
         {"high": {broker: hits}, "low": {broker: hits}, "at_us": time of the report, "plans": {bundle: [source,
         destination]}, "bound": {content: broker}}
@@ -89,7 +90,7 @@ class Avg:
         usage = read_column(view, view.load.weighted)
         if not usage:
             return no_figures(view)
-        # Releases from 5.0 on drop plans that nothing came of; those before do not find them again, since the next
+        # Releases from 5.0 on drop plans that had no effect. Earlier releases do not find them again, since the next
         # report changes the content by which they are kept.
         _of_report(memory, view)["plans"] = {}
         over, acting = self._acting(view, {number: ratio * 100.0 for number, ratio in usage.items()}, memory)
@@ -107,7 +108,7 @@ class Avg:
         return outcome_of(usage, accepted, over=over, reason=reason, idle=idle, acting=givers, short=short)
 
     def _pairs_short(self, usage: Figures, memory: Mapping[str, Any], *, is_apart: bool) -> Shortfall:
-        """Return that no pair is apart far enough, or for long enough."""
+        """Describe that no pair is apart far enough, or for long enough."""
         if not is_apart:
             points = (max(usage.values()) - min(usage.values())) * 100.0
             return Shortfall(points, "points of score between two brokers", self.low_threshold)
@@ -116,7 +117,7 @@ class Avg:
         return max(short, key=lambda one: one.nearness)
 
     def _traffic_short(self, view: ClusterView, acting: list[_Pair]) -> Shortfall | None:
-        """Return that no pair's difference is worth moving: in messages where they are known, else in bytes."""
+        """Describe that no pair's difference is worth moving, in messages where these are known, else in bytes."""
         load = view.load
         column = load.throughput if load.rates is None else load.rates
         needed = max(0.0, *(float(column[giver] - column[taker]) for taker, giver in acting)) * self.max_share
@@ -127,11 +128,11 @@ class Avg:
     def _acting(
         self, view: ClusterView, scores: Figures, memory: MutableMapping[str, Any]
     ) -> tuple[Figures, list[_Pair]]:
-        """Count the pairs that are apart; return how far each giver is, as a ratio, and the pairs that act now."""
+        """Count the pairs that are apart. Return each giver's distance as a ratio, and the pairs that act now."""
         high, low = dict(memory.get("high", {})), dict(memory.get("low", {}))
         ids, order = view.brokers.ids, sorted(scores, key=scores.__getitem__)
         apart: dict[_Pair, float] = {}
-        # From both ends inward; the middle one of an odd number is its own partner.
+        # From both ends inward. The middle broker of an odd number is its own partner.
         for rank in range(math.ceil(len(order) / 2)):
             taker, giver = order[rank], order[-1 - rank]
             difference = scores[giver] - scores[taker]
@@ -144,7 +145,7 @@ class Avg:
         for pair in apart:
             brokers = [ids[number] for number in pair]
             if any(high[broker] >= self.high_hits or low[broker] >= self.low_hits for broker in brokers):
-                # A pair that acts starts counting anew, even if nothing can be unloaded.
+                # A pair that acts counts from zero again, even if nothing can be unloaded.
                 high.update(dict.fromkeys(brokers, 0))
                 low.update(dict.fromkeys(brokers, 0))
                 acting.append(pair)
@@ -156,7 +157,7 @@ class Avg:
     def _even_out(
         self, view: ClusterView, pair: _Pair, memory: MutableMapping[str, Any]
     ) -> Generator[Unload, Ruling, int | None]:
-        """Move traffic within a pair; return how many bundles went, None if the difference is not worth moving."""
+        """Move traffic within a pair. Return the number of moved bundles, None if the difference is too small."""
         load, (taker, giver) = view.load, pair
         traffic = attrgetter("rate")
         needed = 0.0 if load.rates is None else float(load.rates[giver] - load.rates[taker]) * self.max_share
@@ -186,21 +187,23 @@ class Avg:
 class AvgPlacement:
     """Assign a bundle to the broker that the shedder `avg` planned for it, else to any.
 
-    Load does not matter here: the shedder chose the new owner when it unloaded the bundle, and the two share their
-    memory under the key `avg`. Pulsar draws among the others by the CRC-32 of a random number, which is as good as
-    equal odds. Scores do not matter.
+    Load does not matter here, since the shedder chose the new owner when it unloaded the bundle, and the two
+    share their memory under the key `avg`. Pulsar draws among the others by the CRC-32 of a random number,
+    which is equivalent to equal odds. Scores do not matter.
 
-    Releases differ in how a plan is kept. Before 5.0 (`plan = "content"`) it is kept by all that is known of the
-    bundle, and a broker that was drawn is remembered in the same way: bundles that are equal in all figures share one
-    broker, above all the new ones, of which nothing is known before the next report. From 5.0 on (`plan = "bundle"`)
-    it is kept by the bundle's name, nothing drawn is remembered, and an overloaded destination is replaced.
+    Releases differ in how a plan is kept. Before 5.0 (`plan = "content"`) it is kept by all known figures of
+    the bundle, and a drawn broker is remembered in the same way. Bundles with equal figures then share one
+    broker, above all the new ones, whose figures are unknown before the next report. From 5.0 on (`plan =
+    "bundle"`) it is kept by the bundle's name, no drawn broker is remembered, and an overloaded destination is
+    replaced.
 
     Match -> Result -> Reason:
-        * `plan = "content"`, the broker that goes with the bundle's content is a candidate -> always
+        * `plan = "content"`, the broker of the bundle's content is a candidate -> always
         * `plan = "bundle"`, the planned broker is a candidate, not overloaded -> always
-        * `plan = "bundle"`, it is overloaded -> an equal share for those that are not, without the bundle's owner
+        * `plan = "bundle"`, it is overloaded -> an equal share for the others that are not, without the
+          bundle's owner
         * `plan = "bundle"`, it is overloaded like all others -> always
-        * `plan = "bundle"`, it is no candidate -> an equal share for all but the bundle's owner
+        * `plan = "bundle"`, it is not a candidate -> an equal share for all but the bundle's owner
         * otherwise -> an equal share for all
 
     Source: AvgShedder, which is Pulsar's shedder and placement in one.
@@ -210,13 +213,13 @@ class AvgPlacement:
     memory_key: ClassVar[str] = "avg"
     reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.load", "view.load.rates", "view.now", "view.memory"})
 
-    #: how the shedder's plan is kept: by what is known of the bundle, or by its name
+    #: how the shedder's plan is kept, either by the bundle's figures or by its name
     plan: Literal["content", "bundle"] = "content"
-    #: usage above which a planned broker is replaced, as a ratio of its capacity; only by the name
+    #: usage above which a planned broker is replaced, as a ratio of its capacity, only for plans by name
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return 1 for the planned broker, or for all that may take its place."""
+        """Give odds 1 to the planned broker, or to all that may replace it."""
         ids: NDArray[np.str_] = np.array(brokers.ids)
         memory = view.memory if view.memory.get("at_us") == view.now_us else {}
         if self.plan == "content":
@@ -241,17 +244,17 @@ class AvgPlacement:
 
 
 def _of_report(memory: MutableMapping[str, Any], view: ClusterView) -> MutableMapping[str, Any]:
-    """Return the memory, without what was kept before the report of this instant."""
+    """Drop the part of the memory that was kept before the report of this instant, and return the rest."""
     if memory.get("at_us") != view.now_us:
         memory.update(at_us=view.now_us, plans={}, bound={})
     return memory
 
 
 def content(load: Load, bundle: str) -> str:
-    """Return what tells a bundle from others where only its figures do: the same text for all that nothing is known of.
+    """Identify a bundle by its figures as a text. All bundles with unknown figures have the same text.
 
-    Pulsar compares its `BundleData`, means of messages and bytes. Where one of the two is not known, bundles of a log
-    would look equal that are not, so each has its name.
+    Pulsar compares its `BundleData`, means of messages and bytes. If one of the two is unknown, different
+    bundles of a log would look equal, so each is identified by its name.
     """
     rate, throughput = load.long_term_bundle_rates.get(bundle), load.long_term_bundle_throughputs.get(bundle)
     if rate is None and throughput is None:

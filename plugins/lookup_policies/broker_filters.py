@@ -1,4 +1,4 @@
-"""Keeps or drops brokers by what they run and carry: load manager class, topics, version, bundles of a namespace.
+"""Keep or drop brokers by their load manager class, topics, version, or bundles of a namespace.
 
 Source: "Load managers" in the documentation (the filters of the extensible load manager, and one of the modular one).
 """
@@ -26,10 +26,11 @@ __all__ = ["EvenDistribution", "LoadManagerClass", "MaxTopics", "Version"]
 class LoadManagerClass:
     """Keep brokers whose registered load manager class is the expected one.
 
-    During a roll-over from one manager to another two brokers could otherwise own the same bundle. A broker compares
-    with the class it is configured with itself, and up to Pulsar 4.2 sends lookups to brokers of the class of the one
-    that started last. So without `class_name` that class is expected; of brokers that started at the same instant the
-    class that most of them name, the alphabetically first of several. Those that name none have no vote.
+    During a change from one manager to another two brokers could otherwise own the same bundle. A broker
+    compares with its own configured class, and up to Pulsar 4.2 it sends lookups to brokers with the class of
+    the broker that started last. So without `class_name` that class is expected. Of brokers that started at the
+    same instant the most frequent class counts, and of several the alphabetically first. Brokers without a
+    class do not count.
 
     Match -> Result -> Reason:
         * the broker names the expected class -> kept
@@ -43,7 +44,7 @@ class LoadManagerClass:
     reason: ClassVar[Reason] = Reason.LOAD_MANAGER_CLASS
     reads: ClassVar[frozenset[str]] = frozenset()
 
-    #: Java class name that brokers must have registered; None: that of the broker that started last
+    #: Java class name that brokers must have registered, None for that of the broker that started last
     class_name: Annotated[str | None, Conf("loadManagerClassName")] = None
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
@@ -70,7 +71,7 @@ def _newest(roster: Roster, registered: bytes) -> str | None:
     brokers = [broker for broker in compress(roster, registered) if _class_of(broker)]
     last = max((broker.lookup_data.start_timestamp for broker in brokers), default=0)
     named = Counter(_class_of(broker) for broker in brokers if broker.lookup_data.start_timestamp == last)
-    # By name among equals: the order of brokers must not decide.
+    # By name among equals, since the order of brokers must not decide.
     return min(named, key=lambda cls: (-named[cls], cls or ""), default=None)
 
 
@@ -84,7 +85,7 @@ class MaxTopics:
         * `manager = "modular"`: reported topics > `max_topics` -> rejected, unless that holds for all candidates ->
           `max-topics`
 
-    Source: BrokerMaxTopicCountFilter; LoadManagerShared.filterBrokersWithLargeTopicCount (Pulsar 4.0.4).
+    Source: BrokerMaxTopicCountFilter, LoadManagerShared.filterBrokersWithLargeTopicCount (Pulsar 4.0.4).
     """
 
     name: ClassVar[str] = "max-topics"
@@ -119,7 +120,7 @@ _PRE = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _BUILD = r"[0-9A-Za-z-]+"
 _SEMANTIC = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_PRE}(?:\.{_PRE})*))?(?:\+{_BUILD}(?:\.{_BUILD})*)?")
 
-#: Sort key of a version: its numbers, whether it is a release, and the identifiers of a pre-release.
+#: Sort key of a version, from its numbers, whether it is a release, and the identifiers of a pre-release.
 _Order = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
 
 
@@ -127,11 +128,12 @@ _Order = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
 class Version:
     """Keep the candidates with the highest semantic version.
 
-    A pre-release such as a SNAPSHOT is older than its release. Build metadata (`+...`) does not count: in Pulsar the
-    outcome for versions that differ in nothing else depends on its library.
+    A pre-release such as a SNAPSHOT is older than its release. Build metadata (`+...`) does not count. In
+    Pulsar the outcome for versions that differ only in metadata depends on its library.
 
-    In Pulsar a version that is missing or not semantic makes the filter fail. The policy's `on_error` then decides:
-    `skip` continues with all candidates, as Pulsar does. A shedder takes the failure for a refusal, as Pulsar's do.
+    In Pulsar a version that is missing or not semantic makes the filter fail. The policy's `on_error` then
+    decides. `skip` continues with all candidates, as Pulsar does. A shedder counts the failure as a rejection,
+    as Pulsar's do.
 
     Match -> Result -> Reason:
         * `prefer_later` is off -> all kept
@@ -140,7 +142,7 @@ class Version:
         * the version is the highest of the candidates -> kept
         * a candidate has a higher version -> rejected -> `version`
 
-    Source: BrokerVersionFilter; semver.org 2.0.0, item 11.
+    Source: BrokerVersionFilter, semver.org 2.0.0, item 11.
     """
 
     name: ClassVar[str] = "version"
@@ -149,7 +151,7 @@ class Version:
 
     #: whether the filter does anything
     prefer_later: Annotated[bool, Conf("preferLaterVersions")] = False
-    #: effect of a version that cannot be compared; "fail" is Pulsar's
+    #: effect of a version that cannot be compared, "fail" in Pulsar
     unreadable: Literal["keep", "fail"] = "keep"
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
@@ -160,7 +162,7 @@ class Version:
         if ranks.min() < 0 and self.unreadable == "fail":
             odd = brokers[int(np.argmin(ranks))]
             raise InputError(f"broker {odd.id} has version {odd.lookup_data.broker_version!r}, which is not semantic")
-        # One version that cannot be compared keeps all brokers: dropping its broker would be a guess.
+        # One version that cannot be compared keeps all brokers, since dropping its broker would be a guess.
         mask: NDArray[np.bool_] = (ranks == ranks.max()) | (ranks.min() < 0)
         return mask
 
@@ -171,7 +173,8 @@ class Version:
 
 @lru_cache(maxsize=64)
 def _ranks(roster: Roster) -> NDArray[np.int64]:
-    # Shape (n_brokers,): equal versions have equal ranks, later ones higher; -1 if there is nothing to compare.
+    # Shape (n_brokers,). Equal versions have equal ranks, and later ones higher ranks. -1 means that versions cannot be
+    # compared.
     orders: list[_Order | None] = []
     for broker in roster:
         match = _SEMANTIC.fullmatch(broker.lookup_data.broker_version or "")
@@ -208,7 +211,7 @@ class EvenDistribution:
     reason: ClassVar[Reason] = Reason.EVEN_DISTRIBUTION
     reads: ClassVar[frozenset[str]] = frozenset({"namespace", "view.ownership"})
 
-    #: the namespace that it holds for; empty: all
+    #: the namespace that it applies to, empty for all
     only: str = ""
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:

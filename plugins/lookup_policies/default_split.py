@@ -1,4 +1,4 @@
-"""Splitters, `default-split` of the extensible manager and `modular-split`: bundles that exceed a limit are divided."""
+"""Splitters that divide bundles above a limit, `default-split` of the extensible manager and `modular-split`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Tally:
     reason: CycleReason = CycleReason.HIT_COUNT
 
     def outcome(self) -> CycleOutcome:
-        """Return how the cycle ended."""
+        """Build the outcome at the end of the cycle."""
         if self.accepted:
             return CycleOutcome(CycleLabel.SUCCESS, self.reason, failures=self.failures)
         if self.failures:
@@ -53,7 +53,7 @@ class _Tally:
 
 @dataclass
 class _Turn:
-    """One broker's cycle: its view, its hit counts, and its decisions so far."""
+    """One broker's cycle, with its view, its hit counts, and its decisions so far."""
 
     view: ClusterView
     broker: str
@@ -65,11 +65,11 @@ class _Turn:
 
 @dataclass(frozen=True)
 class _Limits:
-    """What a bundle may carry, and how many of them a namespace may have."""
+    """The limits of a bundle's traffic, and of the number of bundles in a namespace."""
 
     #: topics above which a bundle is divided
     max_topics: Annotated[int, Ge(0), Conf("loadBalancerNamespaceBundleMaxTopics")] = 1000
-    #: producers and consumers above which it is divided; 0 and below: no limit
+    #: producers and consumers above which it is divided, without limit at 0 and below
     max_sessions: Annotated[int, Ge(-1), Conf("loadBalancerNamespaceBundleMaxSessions")] = 1000
     #: messages per second, in + out
     max_msg_rate: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxMsgRate"), Unit("messages/s")] = 30_000.0
@@ -81,7 +81,7 @@ class _Limits:
     max_bundles: Annotated[int, Ge(0), Conf("loadBalancerNamespaceMaximumBundles")] = 128
 
     def _excess(self, stats: NamespaceBundleStats, rate: float, throughput: float) -> CycleReason | None:
-        """Return which limit a bundle exceeds by its rate or throughput, in + out; None if it exceeds none."""
+        """Find the limit that a bundle exceeds by its rate or throughput, in + out, None if there is none."""
         # Pulsar asks in this order, so the first limit that is exceeded is the reason.
         if stats.topics > self.max_topics:
             return CycleReason.TOPICS
@@ -92,7 +92,7 @@ class _Limits:
         return CycleReason.BANDWIDTH if throughput > self.max_bandwidth_mib * _MIB else None
 
     def _has_room(self, view: ClusterView, name: str, decided: Counter[str], tally: _Tally) -> bool:
-        """Return whether the namespace of a bundle may have one more; one that cannot be counted is a failure."""
+        """Check whether the namespace of a bundle may have one more. An uncountable one is a failure."""
         namespace = _namespace(name)
         count = view.load.traffic.bundle_counts.get(namespace)
         tally.failures += count is None
@@ -101,30 +101,34 @@ class _Limits:
 
 @dataclass(frozen=True)
 class DefaultSplit(_Limits):
-    """Let every broker divide those of its bundles that exceed a limit more than `hit_threshold` times in a row.
+    """Let every broker divide its own bundles that exceed a limit more than `hit_threshold` times in a row.
 
-    Each broker goes over its bundles in the order of `view.load.traffic.stats`, by itself: limits of a cycle are per
-    broker, and so are hit counts, which a bundle loses with its broker. Bundles are looked up once per cycle of the
-    policy (Pulsar: `loadBalancerSplitIntervalMinutes`).
+    Each broker visits its bundles in the order of `view.load.traffic.stats` independently. Limits of a cycle
+    are per broker, and so are hit counts, which a bundle loses with its broker. Bundles are visited once per
+    cycle of the policy (Pulsar: `loadBalancerSplitIntervalMinutes`).
 
     Match -> Result -> Reason:
         * fewer than 2 topics -> nothing, the hit count stays
         * a range of one hash -> nothing, counted as a failure
         * more than `max_topics` topics, else `max_sessions` producers and consumers (if above 0), else
-          `max_msg_rate`, else `max_bandwidth_mib` -> one hit more -> `topics`, `sessions`, `msg-rate`, `bandwidth`
+          `max_msg_rate`, else `max_bandwidth_mib` -> one hit more -> `topics`, `sessions`, `msg-rate`,
+          `bandwidth`
         * no limit exceeded -> the hits are forgotten
         * at most `hit_threshold` hits -> nothing
-        * the namespace has `max_bundles` bundles, with those decided in this cycle -> nothing, the hits stay; it cannot
-          be counted -> a failure
+        * the namespace has `max_bundles` bundles, including those decided in this cycle -> nothing, the hits
+          stay
+        * the bundles of the namespace cannot be counted -> a failure
         * a bundle in state Splitting touches it -> nothing, the hits stay
-        * the algorithm fails or does not return exactly one boundary -> nothing, counted as a failure, the hits stay
-        * otherwise -> a split, the hits are forgotten; after `max_splits` of them the broker stops
-        * in the end: some split accepted -> success with the reason of the last; only failures -> failure, `unknown`;
-          else skip, `hit-count`
+        * the algorithm fails or does not return exactly one boundary -> nothing, counted as a failure, the hits
+          stay
+        * otherwise -> a split, the hits are forgotten. After `max_splits` of them the broker stops
+        * in the end, some split accepted -> success with the reason of the last
+        * in the end, only failures -> failure, `unknown`
+        * in the end, else -> skip, `hit-count`
 
-    Quirk: a splitting bundle touches this one if the texts of their names say so: its namespace's name starts with this
-    namespace's, and its range starts with this lower or ends with this upper end. Effect: a split in `t/ns-2` holds up
-    one in `t/ns`. "intended" compares the namespace as a whole, and ranges as numbers.
+    Quirk: a splitting bundle touches this one if the texts of their names match. Its namespace's name starts
+    with this namespace's, and its range starts with this lower or ends with this upper end. Effect: a split in
+    `t/ns-2` delays one in `t/ns`. "intended" compares the namespace as a whole, and ranges as numbers.
 
     Source: DefaultNamespaceBundleSplitStrategyImpl.
     """
@@ -142,7 +146,7 @@ class DefaultSplit(_Limits):
     quirks: Literal["upstream", "intended"] = "upstream"
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
-        """Let the brokers propose one after the other; hit counts are kept in memory by broker and bundle."""
+        """Let the brokers propose one after the other. Hit counts are kept in memory by broker and bundle."""
         before: Mapping[str, _Hits] = memory.get("hits", {})
         after: dict[str, _Hits] = {}
         tally = _Tally()
@@ -177,7 +181,7 @@ class DefaultSplit(_Limits):
         rate, throughput = stats.msg_rate_in + stats.msg_rate_out, stats.msg_throughput_in + stats.msg_throughput_out
         reason = self._excess(stats, rate, throughput)
         if reason is None:
-            # Hits count in a row: one cycle within the limits starts them anew.
+            # Hits count in a row, so one cycle within the limits resets them.
             turn.hits.pop(name, None)
             return None
         turn.hits[name] = turn.hits.get(name, 0) + 1
@@ -196,16 +200,17 @@ class DefaultSplit(_Limits):
 
 @dataclass(frozen=True)
 class ModularSplit(_Limits):
-    """Let the leader divide every bundle that exceeds a limit, at once and into as many as the algorithm says.
+    """Let the leader divide every bundle above a limit at once, into as many parts as the algorithm chooses.
 
     Topics and sessions are those of the last report, messages and bytes means of the long run
-    (`view.load.long_term_bundle_rates`, `long_term_bundle_throughputs`); of a bundle without a mean they count as 0.
+    (`view.load.long_term_bundle_rates`, `long_term_bundle_throughputs`). For a bundle without a mean they count
+    as 0.
 
     Match -> Result -> Reason:
         * at most one registered broker -> nothing is divided
         * fewer than 2 topics, or no limit exceeded -> nothing
-        * the namespace has `max_bundles` bundles, with those decided in this cycle -> nothing; it cannot be counted ->
-          a failure
+        * the namespace has `max_bundles` bundles, including those decided in this cycle -> nothing
+        * the bundles of the namespace cannot be counted -> a failure
         * a range of one hash, or an algorithm that fails or finds no boundary -> nothing, counted as a failure
         * otherwise -> a split at every boundary -> `topics`, `sessions`, `msg-rate`, `bandwidth`
         * in the end -> as `default-split`
@@ -220,7 +225,7 @@ class ModularSplit(_Limits):
     algorithm: SplitAlgorithm = RangeEquallyDivide()
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
-        """Propose the bundles of one broker after the other; nothing is remembered."""
+        """Propose the bundles of one broker after the other, without memory."""
         tally = _Tally()
         if view.registered.sum() <= 1:
             return CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS)
@@ -260,7 +265,7 @@ def _boundaries(algorithm: SplitAlgorithm, view: ClusterView, name: str) -> tupl
 
 
 def _by_owner(view: ClusterView) -> dict[str, dict[str, NamespaceBundleStats]]:
-    # By broker in the order of ids; a broker's bundles in the order in which it goes over them.
+    # By broker in the order of ids, with a broker's bundles in the order of its visits.
     owned: dict[int, dict[str, NamespaceBundleStats]] = {}
     for bundle, stats in view.load.traffic.stats.items():
         owner = view.ownership.owner(bundle)

@@ -1,4 +1,4 @@
-"""Chooses by hashes of bundle and broker: rendezvous hashing, and a ring on which brokers have bounds.
+"""Choose brokers by hashes of bundle and broker, with rendezvous hashing or a ring with bounds of brokers.
 
 With the salt of production, "", digests are plain BLAKE2.
 """
@@ -25,18 +25,18 @@ Digests = NDArray[np.uint64]
 
 
 def digest(text: str, salt: str = "") -> int:
-    """Return the first 64 bits of a text's hash, which differs for each salt.
+    """Compute the first 64 bits of a text's hash, which differs for each salt.
 
     Args:
-        salt: at most 64 bytes in UTF-8; "" makes no difference.
+        salt: at most 64 bytes in UTF-8. "" does not change the hash.
     """
     return int.from_bytes(blake2b(text.encode(), digest_size=8, key=salt.encode()).digest())
 
 
 def mix(digests: Digests, key: int) -> Digests:
-    """Mix a 64-bit key into digests; the results for different keys are as good as independent of one another.
+    """Mix a 64-bit key into digests. The results for different keys are practically independent of each other.
 
-    Hashing every pair would do as well and take thirty times as long.
+    Hashing every pair would be equivalent and take thirty times as long.
 
     Source: the finalizer of SplitMix64, Steele, Lea and Flood, OOPSLA 2014.
     """
@@ -51,30 +51,30 @@ def mix(digests: Digests, key: int) -> Digests:
 class Rendezvous:
     """Choose the candidate with the greatest -weight / ln(u), u in (0, 1) being a hash of key, salt and broker.
 
-    Each broker gets a share of the keys in proportion to its weight. When a broker leaves only its own keys move, and
-    they spread over the others; when it returns exactly these come back. Nothing is remembered and no load is read.
-    Scores do not matter.
+    Each broker gets a share of the keys in proportion to its weight. When a broker leaves, only its own keys
+    move, and they spread over the others. When it returns, exactly these come back. There is no memory and load
+    is not read. Scores do not matter.
 
     Match -> Result -> Reason:
         * the greatest value -> always
         * otherwise -> never
-        * the request lacks the `key` (the engine's own have only a bundle) -> the bundle's name stands in for it
-        * `weight_property` is set, the broker's value is no number above 0 -> weight 1
+        * the request lacks the `key` (the engine's own have only a bundle) -> the bundle's name replaces it
+        * `weight_property` is set, the broker's value is not a number above 0 -> weight 1
         * it is not set, the broker's capacity is unknown -> the mean of the known capacities
 
-    Source: Thaler and Ravishankar, IEEE/ACM ToN 6 (1998); weights: Resch, Storage Developer Conference 2015;
-    page "Policies" of the documentation.
+    Source: Thaler and Ravishankar, IEEE/ACM ToN 6 (1998). Weights: Resch, Storage Developer Conference 2015,
+    and page "Policies" of the documentation.
     """
 
     name: ClassVar[str] = "rendezvous"
 
-    #: what is hashed: a field of the request (`bundle`, `topic`, `client`, `namespace`, ...), or `properties.NAME`
+    #: the hashed field of the request (`bundle`, `topic`, `client`, `namespace`, ...), or `properties.NAME`
     key: str = "bundle"
-    #: lookup property of the brokers, without prefix, whose number is their weight; None: their capacity is
+    #: lookup property of the brokers, without prefix, whose number is their weight, None for their capacity
     weight_property: str | None = None
 
     def __post_init__(self) -> None:
-        # Refused when settings are read: a misspelt field would silently make every request hash its bundle.
+        # Rejected when settings are read, since a misspelt field would silently make every request hash its bundle.
         field, _, rest = self.key.partition(".")
         if field not in REQUEST_READS or (field == "properties") != bool(rest):
             known = ", ".join(entry for entry in REQUEST_READS if entry != "properties")
@@ -82,11 +82,11 @@ class Rendezvous:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The field that is hashed, the bundle, which stands in for it, and the salt."""
+        """The hashed field, the bundle, which replaces a missing field, and the salt."""
         return frozenset({"bundle", self.key, "view.salt"})
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return 1 for the candidate with the greatest value."""
+        """Give odds 1 to the candidate with the greatest value."""
         broker_digests = brokers.column(self.name, lambda broker: digest(broker.id)).astype(np.uint64)
         field, _, name = self.key.partition(".")
         value = request.property_of(name) if name else getattr(request, field)
@@ -119,7 +119,7 @@ def _labelled_weight(broker: Broker, key: str) -> float:
     return weight if 0.0 < weight < math.inf else 1.0
 
 
-#: Positions of the points on the ring, ascending, and the number of each point's broker; both of shape (n_points,).
+#: Positions of the points on the ring, ascending, and the number of each point's broker, both of shape (n_points,).
 _Ring = tuple[NDArray[np.uint64], NDArray[np.intp]]
 
 
@@ -127,17 +127,17 @@ _Ring = tuple[NDArray[np.uint64], NDArray[np.intp]]
 class BoundedConsistentHash:
     """Choose the first broker with room clockwise of the bundle's position on a hash ring.
 
-    With m bundles owned by the n candidates, the one to assign included, a broker has room while it owns fewer than
-    ceil((1 + `epsilon`) * m / n). A small `epsilon` balances better and moves more. Another salt is another ring, and
-    another position of each bundle on it. Scores do not matter.
+    With m bundles owned by the n candidates, including the one to assign, a broker has room while it owns fewer
+    than ceil((1 + `epsilon`) * m / n). A small `epsilon` balances better and moves more. Another salt gives
+    another ring, and another position of each bundle on it. Scores do not matter.
 
     Match -> Result -> Reason:
         * the first candidate clockwise with room -> always
-        * a candidate that is full -> passed over
-        * otherwise -> never; some broker always has room
+        * a candidate that is full -> skipped
+        * otherwise -> never. Some broker always has room
 
-    Source: Mirrokni, Thorup and Zadimoghaddam, Consistent Hashing with Bounded Loads, SODA 2018;
-    page "Policies" of the documentation.
+    Source: Mirrokni, Thorup and Zadimoghaddam, Consistent Hashing with Bounded Loads, SODA 2018, and page
+    "Policies" of the documentation.
     """
 
     name: ClassVar[str] = "bounded-consistent-hash"
@@ -145,13 +145,13 @@ class BoundedConsistentHash:
 
     #: by how much a broker may exceed its share, ratio
     epsilon: Annotated[float, Gt(0)] = 0.25
-    #: points each broker has on the ring; more spread the bundles of a lost broker more evenly
+    #: points of each broker on the ring. More points spread the bundles of a lost broker more evenly
     points: Annotated[int, Ge(1)] = 100
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return 1 for the first candidate with room."""
+        """Give odds 1 to the first candidate with room."""
         counts = view.ownership.bundles()[brokers.index]
-        # One more than there are: the bundle to assign counts, so some broker always has room.
+        # One more than the present number, since the bundle to assign counts, so some broker always has room.
         cap = math.ceil((1.0 + self.epsilon) * (int(counts.sum()) + 1) / len(brokers))
         roomy = np.zeros(len(view.brokers), dtype=np.bool_)
         roomy[brokers.index[counts < cap]] = True
@@ -166,7 +166,7 @@ class BoundedConsistentHash:
 
 @lru_cache(maxsize=32)
 def _ring(broker_ids: tuple[str, ...], points: int, salt: str) -> _Ring:
-    # By ids, not by roster: brokers keep their ids when they change their lookup data.
+    # By ids, not by roster, since brokers keep their ids when they change their lookup data.
     positions = _digests(broker_ids, points)
     if salt:
         positions = mix(positions, digest("", salt))
@@ -176,6 +176,6 @@ def _ring(broker_ids: tuple[str, ...], points: int, salt: str) -> _Ring:
 
 @lru_cache(maxsize=16)
 def _digests(broker_ids: tuple[str, ...], points: int) -> NDArray[np.uint64]:
-    # Hashed once for all salts: mixing takes a hundredth of the time.
+    # Hashed once for all salts, since mixing takes a hundredth of the time.
     positions = [digest(f"{broker_id}\0{point}") for broker_id in broker_ids for point in range(points)]
     return np.array(positions, dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""Filters by the settings of namespaces: brokers that they may use (isolation), and groups that keep apart."""
+"""Filters by the settings of namespaces, which are permitted brokers (isolation) and anti-affinity groups."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ BoolArray = NDArray[np.bool_]
 class Isolation:
     """Keep namespaces with isolation policies on their brokers, and all other namespaces off those.
 
-    Patterns are matched against the whole host, the id up to its last colon. Logs often name brokers without a port,
-    which Pulsar itself never does: it would drop such an id. The kind of topic counts only for namespaces without
-    policies, as in Pulsar; a request of the engine has no topic and counts as persistent. (In Pulsar a bundle counts as
-    non-persistent from the first lookup of a non-persistent topic in it on; here every lookup is judged by its own
-    topic.) Of several policies of one namespace each adds its brokers.
+    Patterns are matched against the whole host, the id up to its last colon. Logs often name brokers without a
+    port, which Pulsar itself never does, and it would drop such an id. As in Pulsar, the kind of topic counts
+    only for namespaces without policies. A request of the engine does not have a topic and counts as
+    persistent. (In Pulsar a bundle counts as non-persistent from the first lookup of a non-persistent topic in
+    it on. Here every lookup is judged by its own topic.) Of several policies of one namespace each adds its
+    brokers.
 
     Match -> Result -> Reason:
         * the id has no colon, `portless = "drop"` -> rejected -> `isolation`
@@ -46,7 +47,7 @@ class Isolation:
     reason: ClassVar[Reason] = Reason.ISOLATION
     reads: ClassVar[frozenset[str]] = frozenset({"namespace", "domain"})
 
-    #: what happens to a broker whose id has no port; "drop" is Pulsar's
+    #: treatment of a broker whose id has no port, "drop" in Pulsar
     portless: Literal["keep", "drop"] = "keep"
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
@@ -54,7 +55,7 @@ class Isolation:
         return self._apply_rules(request, brokers, view, has_primaries=True)
 
     def may_admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
-        """Return the same with all secondaries: other filters may leave too few primaries."""
+        """Evaluate the same filter with all secondaries, since other filters may leave too few primaries."""
         return self._apply_rules(request, brokers, view, has_primaries=False)
 
     def _apply_rules(
@@ -67,7 +68,7 @@ class Isolation:
         return kept
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
-        """Name the cause: the port, the host, the domain or another namespace's claim."""
+        """Name the cause, which is the port, the host, the domain or another namespace's claim."""
         if self.portless == "drop" and ":" not in broker.id:
             return f"id {broker.id} has no port"
         if view.namespaces.isolation.get(request.namespace):
@@ -78,14 +79,14 @@ class Isolation:
 
 
 def _find_allowed(request: LookupRequest, brokers: Candidates, view: ClusterView, *, has_primaries: bool) -> BoolArray:
-    """Return who may have a bundle; without primaries secondaries are allowed."""
+    """Find the brokers that may have a bundle. Without primaries, secondaries are allowed."""
     policies = view.namespaces.isolation.get(request.namespace)
     if policies:
         allowed: BoolArray = np.zeros(len(brokers), dtype=np.bool_)
         for policy in policies:
             primary: BoolArray = _matching(view.brokers, policy.primary)[brokers.index]
             allowed |= primary
-            # Pulsar: shouldFailoverToSecondaries() counts the primaries among the candidates, strictly fewer.
+            # Pulsar's shouldFailoverToSecondaries() counts the primaries among the candidates, strictly fewer.
             if not has_primaries or np.count_nonzero(primary) < policy.min_limit:
                 allowed |= _matching(view.brokers, policy.secondary)[brokers.index]
         return allowed
@@ -110,32 +111,33 @@ def _matches(broker: Broker, patterns: Iterable[str]) -> bool:
 class AntiAffinity:
     """Keep the brokers that own the fewest bundles of the namespace's anti-affinity group.
 
-    The extensible load manager counts bundles, the modular one namespaces of which a broker owns any. With failure
-    domains, only candidates of the domains with the smallest total are considered; brokers in no domain form one
-    together.
+    The extensible load manager counts bundles, and the modular one counts namespaces of which a broker owns
+    any. With failure domains, only candidates of the domains with the smallest total are considered. Brokers
+    without a domain together form one.
 
     Match -> Result -> Reason:
         * the namespace has no group -> all kept
-        * the broker's domain owns more bundles of the group than another candidate's -> rejected -> `anti-affinity`
-        * the broker owns more bundles of the group than another one left -> rejected -> `anti-affinity`
+        * the broker's domain owns more bundles of the group than another candidate's -> rejected ->
+          `anti-affinity`
+        * the broker owns more bundles of the group than another remaining one -> rejected -> `anti-affinity`
         * otherwise -> kept
-        * a shedder names no destination, and all candidates own as many of the group, at least one -> the unload is
-          refused -> `anti-affinity`
+        * a shedder names no destination, and all candidates own as many of the group, at least one -> the
+          unload is rejected -> `anti-affinity`
 
-    Source: AntiAffinityGroupPolicyFilter; LoadManagerShared.filterAntiAffinityGroupOwnedBrokers (Pulsar 4.0.4).
+    Source: AntiAffinityGroupPolicyFilter, LoadManagerShared.filterAntiAffinityGroupOwnedBrokers (Pulsar 4.0.4).
     """
 
     name: ClassVar[str] = "anti-affinity"
     reason: ClassVar[Reason] = Reason.ANTI_AFFINITY
     reads: ClassVar[frozenset[str]] = frozenset({"namespace", "view.ownership"})
 
-    #: whether domains are balanced before brokers; without any domain configured it makes no difference
+    #: whether domains are balanced before brokers. Without any configured domain it has no effect
     failure_domains_enabled: Annotated[bool, Conf("failureDomainsEnabled")] = False
-    #: what a broker owns of the group
+    #: the unit of the group that a broker's ownership counts
     counts: Literal["bundles", "namespaces"] = "bundles"
 
     def is_idle(self, namespaces: NamespacePolicies) -> bool:
-        """Return whether no namespace is in a group."""
+        """Check whether no namespace is in a group."""
         return not any(group.strip() for group in namespaces.anti_affinity_group.values())
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
@@ -151,7 +153,7 @@ class AntiAffinity:
             totals = dict.fromkeys(domains, 0)
             for domain, count in zip(domains, counts.tolist(), strict=True):
                 totals[domain] += count
-            # Candidates only: a domain whose brokers the filters before this one dropped cannot be the emptiest.
+            # Candidates only, since a domain whose brokers the earlier filters dropped cannot be the emptiest.
             least = min(totals.values())
             kept = np.array([totals[domain] == least for domain in domains], dtype=np.bool_)
         # The least within the emptiest domains, though brokers of other domains may own as few.
@@ -159,21 +161,22 @@ class AntiAffinity:
         return kept & fewest
 
     def should_unload(self, request: LookupRequest, owner: Broker, brokers: Candidates, view: ClusterView) -> bool:
-        """Return whether the group lets a bundle leave its owner; called if a shedder names no destination.
+        """Check whether a bundle of the group may leave its owner, for a shedder that does not name a destination.
 
-        Pulsar's modular manager asks this, as its shedders name no destination; the extensible one does not.
+        Pulsar's modular manager makes this check, as its shedders do not name a destination. The extensible one
+        does not.
 
         Args:
-            brokers: possible destinations, usually the owner among them.
+            brokers: possible destinations, usually including the owner.
 
         Returns:
-            False only if every candidate owns as many bundles of the group as the owner does, and at least one: no
-            broker would gain.
+            False only if every candidate owns as many bundles of the group as the owner, and at least one, so that
+                no broker would gain.
         """
         group = _group_of(request, view.namespaces)
         if not group:
             return True
-        # Over all brokers of the run: the owner itself need not be among the candidates.
+        # Over all brokers of the run, since the owner itself need not be among the candidates.
         counts = self._counts(group, view)
         least = int(counts[brokers.index].min(initial=np.iinfo(np.int64).max))
         number = view.brokers.number(owner.id)
@@ -188,7 +191,7 @@ class AntiAffinity:
         return f"owns {owned} {self.counts} of group {group}; it, or its failure domain, owns more than another"
 
     def _counts(self, group: str, view: ClusterView) -> NDArray[np.int64]:
-        """Return what every broker owns of a group, shape (n_brokers,)."""
+        """Count the bundles or namespaces of a group that every broker owns, shape (n_brokers,)."""
         counts = np.zeros(len(view.brokers), dtype=np.int64)
         for namespace in view.namespaces.group_members(group):
             owned = view.ownership.bundles_in(namespace)

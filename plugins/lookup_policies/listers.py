@@ -1,4 +1,4 @@
-"""Lists topics for a client: all of a namespace, those with the client's properties, those of its tenant.
+"""List topics for a client, either all of a namespace, those with the client's properties, or its tenant's.
 
 Source: PIP-452.
 """
@@ -18,7 +18,7 @@ __all__ = ["Default", "Indexed", "TenantScope"]
 
 @dataclass(frozen=True)
 class Default(Lister):
-    """List every topic of the namespace; the client's properties change nothing.
+    """List every topic of the namespace. The client's properties have no effect.
 
     Match -> Result -> Reason:
         * any topic of the namespace and mode -> listed
@@ -30,7 +30,7 @@ class Default(Lister):
     interests: ClassVar[frozenset[EventKind]] = frozenset({"created", "deleted"})
 
     def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
-        """Return all topics of the catalog."""
+        """List all topics of the catalog."""
         return Listing(catalog.topics(namespace, mode))
 
 
@@ -58,19 +58,19 @@ class Indexed(Lister):
 
 @dataclass(frozen=True)
 class TenantScope(Lister):
-    """List only topics of the tenant that the client says it belongs to.
+    """List only topics of the tenant that the client names.
 
-    A topic belongs to the tenant its own property `key` names, and to the tenant of its namespace if it has no such
-    property. So a namespace that several tenants share shows each its own. A client's properties are not authenticated:
-    this narrows what consumers see, it keeps no secrets.
+    A topic belongs to the tenant in its own property `key`, or to the tenant of its namespace if it does not
+    have the property. So each tenant sees its own topics in a shared namespace. A client's properties are not
+    authenticated, so this restricts the topics that consumers see but does not keep them secret.
 
     Match -> Result -> Reason:
-        * the client names no tenant, and need not -> what the child lists
-        * the client names no tenant, and `required` is set -> refused; its consumers keep what they have
-        * the topic belongs to the tenant that was named, and the child lists it -> listed
+        * the client names no tenant, and need not -> the child's topics
+        * the client names no tenant, and `required` is set -> refused, and its consumers keep their topics
+        * the topic belongs to the named tenant, and the child lists it -> listed
         * it belongs to another tenant -> not listed
 
-    Source: PIP-452's motivation, that a broker does not know its client; the rule is this project's own.
+    Source: PIP-452's motivation that a broker does not know its client. The rule is this project's own.
     """
 
     name: ClassVar[str] = "tenant-scope"
@@ -92,11 +92,11 @@ class TenantScope(Lister):
         return frozenset(self.child.interests) | {"properties"}
 
     def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
-        """Choose the tenant's topics from what the child lists."""
+        """Choose the tenant's topics from the child's list."""
         tenant = properties.get(self.key, "")
         if self.required and not tenant:
             raise ArgumentError(f"namespace {namespace} is listed by tenant; send the property {self.key!r}")
-        # The child would look for topics with the tenant's property, and drop those that have none of their own.
+        # The child would look for topics with the tenant's property, and drop all without a property of their own.
         others = {key: value for key, value in properties.items() if key != self.key}
         listing = self.child.list_topics(namespace, mode, others, catalog)
         if not tenant:
@@ -104,7 +104,7 @@ class TenantScope(Lister):
         home = namespace.partition("/")[0]
         entries = [(topic, catalog.entry(topic)) for topic in listing.topics]
         tenants = [(topic, home if entry is None else entry.properties.get(self.key, home)) for topic, entry in entries]
-        # A list that is partial stays so: leaving topics out of it does not make the rest complete.
+        # A partial list stays partial, since leaving topics out of it does not make the rest complete.
         return Listing([topic for topic, owner in tenants if owner == tenant], listing.partial)
 
     def initialize(self, catalog: CatalogView) -> None:

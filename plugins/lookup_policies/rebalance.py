@@ -1,4 +1,4 @@
-"""The shedder `rebalance`: solves the placement problem for the load it sees, and makes the moves that are worth it."""
+"""The shedder `rebalance`, which solves the placement problem for the current load and makes worthwhile moves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: How often a cycle plans anew because the engine refuses what it planned.
+#: Number of times that a cycle plans again because the engine rejects its plan.
 _ATTEMPTS = 4
 #: A broker that refuses so many bundles and takes none is taken to refuse all.
 _ENOUGH_REFUSALS = 3
@@ -32,29 +32,30 @@ _Proposals = Generator[Unload | Probe, Ruling, int]
 
 @dataclass(frozen=True)
 class Rebalance:
-    """Move bundles to where the best placement has them, as few as that takes.
+    """Move bundles to their brokers in the best placement, with as few moves as possible.
 
-    The best placement has no broker above `max_imbalance` and as much load near its clients as possible, where each
-    unit of load that moves costs `move_price`. Load that only moves for balance is as little as possible. If balance
-    takes more than the budget of a cycle, `max_moves` and `max_share`, the fullest brokers come first, and the next
-    cycle goes on. Every unload names its destination. What the engine refuses is left out, and the rest planned anew.
+    The best placement has no broker above `max_imbalance` and as much load near its clients as possible, where
+    each unit of load that moves costs `move_price`. The load that moves only for balance is as small as
+    possible. If balance takes more than the budget of a cycle, `max_moves` and `max_share`, the fullest brokers
+    come first, and the next cycle continues. Every unload names its destination. Moves that the engine rejects
+    are left out, and the rest is planned again.
 
-    Loads are those of bundles, averaged over `history` cycles: one loud minute moves nothing, and a broker that was
-    relieved does not seem full any longer. What brokers carry besides, such as other processes, is load that stays.
-    Capacities that are unknown are equal, or the mean of those known.
+    Loads are those of bundles, averaged over `history` cycles, so a single busy minute does not cause moves,
+    and a relieved broker does not look full any longer. Other load of brokers, such as other processes, stays.
+    Unknown capacities are equal, or the mean of the known ones.
 
-    Load is near on brokers that publish, as a lookup property, what its clients send for `near`: of a bundle, the share
-    of the lookups that say where they come from.
+    Load is near on brokers whose lookup property has the value that its clients send for `near`. For a bundle,
+    only the lookups with a value count.
 
     Match -> Result -> Reason:
         * no broker with a report, a single one, no load -> nothing -> `no-brokers`, `no-load-data`
         * nothing to gain, or not `hit_count` times in a row before -> nothing -> `hit-count`
         * the best placement within the budget gains less than `min_gain` -> nothing -> `too-little`
-        * the engine refuses what would gain more -> nothing -> `no-bundles`
+        * the engine rejects the moves that would gain more -> nothing -> `no-bundles`
         * the fullest broker is above `max_imbalance` + `min_gain` -> unloads -> `overloaded`
         * else load comes near -> unloads -> `locality`
 
-    Memory; lists are by bundle, and every mean has the number of its cycles:
+    Memory, with lists by bundle, where every mean has the number of its cycles:
 
         {"bundles": [bundle], "counts": [cycles], "weights": [load], "values": [value], "origins": [[load by value]],
          "besides": {broker: [cycles, load]}, "moved_us": {bundle: time}, "hits": cycles in a row}
@@ -62,17 +63,17 @@ class Rebalance:
 
     name: ClassVar[str] = "rebalance"
 
-    #: client property, as `rack`, by which bundles are brought near their clients; None: balance is the only aim
+    #: client property, as `rack`, by which bundles are brought near their clients, or None to aim only for balance
     near: str | None = None
     #: load / capacity of the fullest broker over that of the cluster that is even enough
     max_imbalance: Annotated[float, Ge(1)] = 1.2
-    #: least improvement that is worth moves: of the imbalance, or of the share of load that is near
+    #: smallest improvement that justifies moves, of the imbalance or of the share of load that is near
     min_gain: Annotated[float, Ge(0)] = 0.02
-    #: load that has to come near for each unit of load that moves, as a ratio; every move counts as a mean bundle more
+    #: load that has to come near for each unit of load that moves, as a ratio. Every move also counts as a mean bundle
     move_price: Annotated[float, Ge(0)] = 0.4
     #: most bundles of one cycle
     max_moves: Annotated[int, Ge(1)] = 50
-    #: most load of one cycle, as a share of the cluster's; for balance a single bundle may carry more
+    #: greatest load of one cycle, as a share of the cluster's. For balance a single bundle may exceed it
     max_share: Annotated[float, Gt(0), Le(1)] = 0.1
     #: seconds for which a bundle that was moved stays
     rest_s: Annotated[int, Ge(0)] = 3600
@@ -125,7 +126,7 @@ class Rebalance:
             idle, short = CycleReason.TOO_LITTLE, cycle.short
             if cycle.refused:
                 idle, short = CycleReason.NO_BUNDLES, None
-            # What is still too full goes on in the next cycle; else the count starts anew.
+            # Brokers that are still too full are handled in the next cycle. Otherwise the count starts from zero.
             hits = hits if accepted and is_over else 0
         memory.update(hits=hits, moved_us=resting)
         usage = dict(zip(numbers, (filled * problem.mean).tolist(), strict=True))
@@ -135,15 +136,15 @@ class Rebalance:
 
 
 def _reporting(view: ClusterView) -> Bools:
-    """Return which brokers can give and take, shape (n_brokers,)."""
+    """Find the brokers that can give and take, shape (n_brokers,)."""
     return able(view) & ~np.isnan(view.load.throughput)
 
 
 class _Past:
-    """The mean load of every bundle, of what brokers carry besides, and where loads come from, kept in a part's memory.
+    """The mean loads of bundles, the other load of brokers and the origins of load, kept in a part's memory.
 
-    A mean is that of the cycles since it began, at most of the last `history` in the long run. A bundle without owner
-    is forgotten in as many cycles as it was known.
+    A mean is that of the cycles since it began, in the long run of at most the last `history`. A bundle without
+    owner is forgotten in as many cycles as it was known.
     """
 
     def __init__(self, memory: MutableMapping[str, Any], history: int) -> None:
@@ -156,11 +157,11 @@ class _Past:
         self.origins = np.array(memory.get("origins", []), np.float64).reshape(len(self.names), len(self.values))
         #: number of each bundle's owner, -1 for none
         self.owners = np.empty(0, np.int64)
-        #: by broker number: what it carries besides bundles
+        #: by broker number, the load other than bundles
         self.besides = np.empty(0)
 
     def add(self, view: ClusterView, near: str | None) -> None:
-        """Add what one cycle shows."""
+        """Add the figures of one cycle."""
         now: dict[str, float] = {}
         of_bundles = np.zeros(len(view.brokers))
         reporting = _reporting(view)
@@ -174,7 +175,7 @@ class _Past:
         found = map(view.ownership.owner, self.names)
         self.owners = np.array([-1 if owner is None else owner for owner in found], np.int64)
         is_owned = self.owners >= 0
-        # A broker without report says nothing about its bundles, and a bundle in no hands has no load to report.
+        # A broker without report does not show its bundles, and a bundle without owner does not have load to report.
         is_seen = is_owned & reporting[self.owners]
         self._counts += np.where(is_seen, 1, np.where(is_owned, 0, -1))
         np.minimum(self._counts, self._history, out=self._counts)
@@ -195,7 +196,7 @@ class _Past:
         self.weights = np.pad(self.weights, (0, len(names)))
 
     def _besides(self, view: ClusterView, of_bundles: Floats) -> None:
-        """Average what brokers report beyond their bundles: other processes, system topics."""
+        """Average the load that brokers report beyond their bundles, such as other processes and system topics."""
         whole = sum_loads(view)
         # Reports of a log whose bundles weigh lookups are of another unit.
         is_known = np.isfinite(whole) & (view.load.source == "simulated" or view.load.bundle_unit == "bytes/s")
@@ -209,7 +210,7 @@ class _Past:
             count, mean = kept.get(broker, (0, 0.0))
             count = min(count + 1, self._history)
             kept[broker] = [count, mean + (now - mean) / count]
-            # Usage that is smoothed or late shows for a while bundles that have gone: the mean hardly does.
+            # Smoothed or late usage contains moved bundles for a while, but the mean hardly does.
             self.besides[number] = min(now, kept[broker][1])
 
     def _keep(self) -> None:
@@ -227,9 +228,9 @@ class _Past:
 
 
 def _problem_of(part: Rebalance, view: ClusterView, past: _Past, resting: Collection[str]) -> tuple[Problem, list[str]]:
-    """Return the problem of the brokers that report, by their order, and the names of the bundles that may move.
+    """Build the problem of the reporting brokers, by their order, and list the names of the bundles that may move.
 
-    What brokers carry besides bundles is as a bundle that stays: such ones are the last, and have no name.
+    The other load of a broker is treated as a bundle that stays. Such bundles are the last, and have no name.
     """
     numbers = np.flatnonzero(_reporting(view))
     place = np.full(len(view.brokers), -1)
@@ -247,7 +248,7 @@ def _problem_of(part: Rebalance, view: ClusterView, past: _Past, resting: Collec
         for broker, label in enumerate(view.brokers.labels(part.near)[numbers]):
             if label in past.values:
                 near[: len(rows), broker] = shares[:, past.values.index(label)]
-    # Clients reconnect however little they send: a move counts as that of its load and of a mean bundle's.
+    # Clients reconnect however little they send, so a move costs its load and a mean bundle's.
     mean = weights[: len(rows)].mean() if len(rows) else 0.0
     problem = Problem(
         weights=weights,
@@ -265,7 +266,7 @@ def _problem_of(part: Rebalance, view: ClusterView, past: _Past, resting: Collec
 
 
 class _RebalanceCycle:
-    """One cycle that acts: it plans, asks whether the moves are allowed, and plans anew without those that are not."""
+    """One cycle that acts, which plans moves, proposes them, and plans again without the rejected ones."""
 
     def __init__(
         self, part: Rebalance, problem: Problem, names: Sequence[str], ids: Sequence[str], reason: CycleReason
@@ -275,12 +276,12 @@ class _RebalanceCycle:
         self.moved: list[str] = []
         #: whether the engine refused something
         self.refused = False
-        #: what the last plan fell short of
+        #: the shortfall of the last plan
         self.short: Shortfall | None = None
         self._refusals, self._takes = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.bool_)
 
     def proposals(self) -> _Proposals:
-        """Propose the moves; return how many were accepted."""
+        """Propose the moves, and return the number of accepted ones."""
         problem = self._problem
         for attempt in range(_ATTEMPTS):
             plan = Placement(problem)
@@ -305,7 +306,7 @@ class _RebalanceCycle:
         return 0
 
     def _moves(self, owners: Ints) -> list[int]:
-        # In an order that depends on nothing else: the heaviest first.
+        # In an order that depends on nothing else, the heaviest first.
         moves = np.flatnonzero(owners != self._problem.owners).tolist()
         return sorted(moves, key=lambda row: (-self._problem.weights[row], self._names[row]))
 

@@ -1,4 +1,4 @@
-"""The selector `round-robin`: one broker after the other."""
+"""The selector `round-robin`, which chooses one broker after the other."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _WRAP = 2**31 - 1
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """Choose the candidates in turn: the one at position counter modulo number of candidates.
+    """Choose the candidates in turn, each time at the position counter modulo number of candidates.
 
-    The counter grows with every assignment and is shared by all requests, whatever their candidates. The list of
-    candidates is remembered while their number stays the same, as in Pulsar, whose set of candidates has no order; here
-    they are sorted by id. So if one broker has since replaced another, turns still follow the old list as long as it
-    names candidates.
+    The counter grows with every assignment and is shared by all requests, for any candidates. The list of
+    candidates is remembered while their number stays the same, as in Pulsar, whose set of candidates has no
+    order. Here they are sorted by id. So if one broker has since replaced another, turns still follow the old
+    list as long as it names candidates.
 
-    It begins with the first position under every salt: nothing is hashed; another order would only exchange brokers.
+    It begins with the first position under every salt. It does not hash, and another order would only exchange
+    brokers.
 
     Match -> Result -> Reason:
         * the broker at the counter's position in the remembered list -> always
@@ -46,7 +47,7 @@ class RoundRobin:
     order_sensitive: ClassVar[bool] = True
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return 1 for the candidate whose turn it is."""
+        """Give odds 1 to the candidate whose turn it is."""
         ids = brokers.ids
         odds = np.zeros(len(ids))
         turn, listed = _turn(ids, view.memory)

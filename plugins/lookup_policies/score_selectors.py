@@ -1,4 +1,4 @@
-"""Chooses by scores alone, or by nothing: the best, any in proportion, any at all, the best of a few that are drawn."""
+"""Choose brokers by scores or at random, as the best, in proportion, uniformly, or the best of a few draws."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIED = 1e-9
 
 @dataclass(frozen=True)
 class Best:
-    """Choose the candidate with the highest score; those tied with it have equal odds.
+    """Choose the candidate with the highest score. Candidates tied with it have equal odds.
 
     Match -> Result -> Reason:
         * the highest score is below `min_score` -> declines -> `no-odds`
@@ -36,7 +36,7 @@ class Best:
     min_score: Annotated[float, Ge(0)] = 0.0
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return 1 for the highest scores, 0 for the others."""
+        """Give odds 1 to the highest scores, 0 to the others."""
         top = scores.max()
         if top < self.min_score:
             return np.zeros(len(scores))
@@ -47,19 +47,19 @@ class Best:
 
 @dataclass(frozen=True)
 class Random:
-    """Choose any candidate with equal odds; scores do not matter.
+    """Choose any candidate with equal odds. Scores do not matter.
 
     Match -> Result -> Reason:
         * any candidate -> an equal share
 
-    Source: the baseline of every comparison; its logs support the evaluation of any other policy.
+    Source: the baseline of every comparison. Its logs support the evaluation of any other policy.
     """
 
     name: ClassVar[str] = "random"
     reads: ClassVar[frozenset[str]] = frozenset()
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return 1 for every candidate."""
+        """Give odds 1 to every candidate."""
         return np.ones(len(brokers))
 
 
@@ -69,9 +69,11 @@ class WeightedRandom:
 
     Match -> Result -> Reason:
         * every score is 0 -> declines -> `no-odds`
-        * `power` 1 -> odds in proportion to the scores; 0 -> all candidates alike; large -> nearly `best`
+        * `power` 1 -> odds in proportion to the scores
+        * `power` 0 -> all candidates alike
+        * large `power` -> nearly `best`
 
-    Source: weighted random balancing; the power is that of Luce's choice rule.
+    Source: weighted random balancing, with the power of Luce's choice rule.
     """
 
     name: ClassVar[str] = "weighted-random"
@@ -92,11 +94,12 @@ class WeightedRandom:
 
 @dataclass(frozen=True)
 class Softmax:
-    """Choose with odds exp(score / `temperature`); every candidate keeps some.
+    """Choose with odds exp(score / `temperature`), which are above 0 for every candidate.
 
     Match -> Result -> Reason:
         * a score one `temperature` below another -> 1/e of its odds
-        * a low `temperature` -> nearly `best`; a high one -> nearly `random`
+        * a low `temperature` -> nearly `best`
+        * a high `temperature` -> nearly `random`
 
     Source: Boltzmann exploration, Sutton and Barto, Reinforcement Learning, section 2.8 (second edition).
     """
@@ -109,12 +112,12 @@ class Softmax:
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Exponentiate the scores' distances from the highest one."""
-        # Distances are at most 0, so nothing overflows however low the temperature is; ratios of odds stay the same.
+        # Distances are at most 0, so even a low temperature does not overflow. Ratios of odds stay the same.
         odds: FloatArray = np.exp((scores - scores.max()) / self.temperature)
         return odds
 
 
-#: By measure of `power-of-two`, what it reads.
+#: The reads of each measure of `power-of-two`.
 _READS = {"scores": frozenset[str](), "usage": frozenset({"view.load"}), "bundles": frozenset({"view.ownership"})}
 
 
@@ -122,12 +125,12 @@ _READS = {"scores": frozenset[str](), "usage": frozenset({"view.load"}), "bundle
 class PowerOfTwo:
     """Choose as if `choices` candidates were drawn with replacement and the best of them taken.
 
-    The odds are exact, nothing is drawn: with K candidates in ranks r = 0 (best) to K-1 and d choices,
+    The odds are exact and not drawn. With K candidates in ranks r = 0 (best) to K-1 and d choices,
 
         P(rank r) = ((K-r)**d - (K-r-1)**d) / K**d,
 
-    and candidates tied with each other share the sum over their ranks equally. Drawing few keeps a burst of requests
-    with the same stale load figures from flooding the one broker that looked idlest.
+    and candidates tied with each other share the sum over their ranks equally. A small number of choices
+    prevents a burst of requests with the same old load figures from flooding the broker that looked idlest.
 
     Match -> Result -> Reason:
         * `by = "scores"` -> the highest score ranks best
@@ -135,13 +138,13 @@ class PowerOfTwo:
         * `by = "bundles"` -> the fewest owned bundles rank best
         * `choices` 1 -> all candidates alike
 
-    Source: Mitzenmacher, The Power of Two Choices in Randomized Load Balancing, IEEE TPDS 12 (2001); the closed form in
-    page "Policies" of the documentation.
+    Source: Mitzenmacher, The Power of Two Choices in Randomized Load Balancing, IEEE TPDS 12 (2001), and the
+    closed form in page "Policies" of the documentation.
     """
 
     name: ClassVar[str] = "power-of-two"
 
-    #: what candidates are ranked by
+    #: the measure by which candidates are ranked
     by: Literal["scores", "usage", "bundles"] = "scores"
     #: how many candidates are compared
     choices: Annotated[int, Ge(1)] = 2
@@ -152,7 +155,7 @@ class PowerOfTwo:
         return _READS[self.by]
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return the probability of each candidate's rank."""
+        """Compute the probability of each candidate's rank."""
         if self.by == "scores":
             burden = -scores
         elif self.by == "bundles":

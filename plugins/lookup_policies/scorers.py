@@ -1,4 +1,4 @@
-"""Scores brokers: by the client's properties, by distance, by room to spare, by bundles owned."""
+"""Score brokers by the client's properties, by distance, by free capacity, or by owned bundles."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ _DEFAULT_KEY = "rack"
 
 @dataclass(frozen=True)
 class PropertyMatch:
-    """Score brokers by whether they publish the value the client sent: `rack=a` is met by `lookup.rack=a`.
+    """Score brokers by whether they publish the client's value. `lookup.rack=a` matches `rack=a`.
 
-    With several keys the score is the mean of their scores, by weight. Values are compared as they are, case included.
+    With several keys the score is the mean of their scores, by weight. Values are compared unchanged, including
+    case.
 
     Match -> Result -> Reason, for each key:
         * both have it, values equal -> 1.0
         * both have it, values differ -> 0.0
         * the client sent it, the broker has none -> `unlabelled`
-        * the client sent none, whatever the broker has -> `unasked` for every broker, so the key prefers no broker
+        * the client sent none, for any value of the broker -> `unasked` for every broker, so the key prefers no
+          broker
 
-    Source: PIP-368; its worked example compares a client's `rack` with a broker's `lookup.rack`.
+    Source: PIP-368, whose worked example compares a client's `rack` with a broker's `lookup.rack`.
     """
 
     name: ClassVar[str] = "property-match"
@@ -41,7 +43,7 @@ class PropertyMatch:
     key: str = _DEFAULT_KEY
     #: several properties with their weights, in place of `key`
     keys: Mapping[str, Annotated[float, Gt(0)]] = field(default_factory=dict)
-    #: score of a broker that lacks what the client sent; 0.5 treats it as neither match nor mismatch
+    #: score of a broker without the property that the client sent. 0.5 is neither match nor mismatch
     unlabelled: Annotated[float, Ge(0), Le(1)] = 0.0
     #: score of every broker if the client sent nothing
     unasked: Annotated[float, Ge(0), Le(1)] = 0.5
@@ -56,10 +58,10 @@ class PropertyMatch:
         return frozenset(f"properties.{key}" for key in self.keys or (self.key,))
 
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> FloatArray:
-        """Return the weighted mean of the keys' scores."""
+        """Compute the weighted mean of the keys' scores."""
         if not self.keys:
             return self._matches(self.key, request, brokers)
-        # In sorted order: equal parts score equally to the last bit, however their keys are listed.
+        # In sorted order, so equal parts score equally to the last bit for any order of their keys.
         terms = [weight * self._matches(key, request, brokers) for key, weight in sorted(self.keys.items())]
         means: FloatArray = np.sum(terms, axis=0) / sum(self.keys[key] for key in sorted(self.keys))
         # Round-off may lift the mean of ones above 1.0, which the engine would refuse.
@@ -79,17 +81,17 @@ class PropertyMatch:
 
 @dataclass(frozen=True)
 class TopologyDistance:
-    """Score brokers by 1 - distance / the greatest distance the topology can give.
+    """Score brokers by 1 - distance / the greatest possible distance in the topology.
 
     The client's location is read from its lookup properties. The divisor is a constant of the topology, not the
-    distance of the farthest candidate, so that a score keeps its meaning when candidates come and go.
+    distance of the farthest candidate, so a score keeps its meaning when candidates change.
 
     Match -> Result -> Reason:
         * client and broker share a level to compare -> 1.0 at distance 0 down to 0.0 at the greatest
         * the broker's location cannot be compared with the client's -> `unknown`
         * the client sent no location -> `unknown` for every broker
 
-    Source: topology; rack awareness as in Kafka's KIP-392.
+    Source: topology, and rack awareness as in Kafka's KIP-392.
     """
 
     name: ClassVar[str] = "topology-distance"
@@ -118,14 +120,14 @@ class TopologyDistance:
             distance = view.topology.distance(location, broker.location)
             return self.unknown if distance is None else 1.0 - distance / (_greatest(topology) or 1.0)
 
-        # Once per roster and location: clients come from few locations, and distances are slow to compute.
+        # Once per roster and location, since clients come from few locations, and distances are slow to compute.
         scores = brokers.column((self, location, topology), closeness).astype(np.float64)
         return np.maximum(scores, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class _TopologyKey:
-    """A cache key for a topology, which has no hash: equal only for the identical object."""
+    """A cache key for a topology, which is not hashable. It equals only the identical object."""
 
     topology: Topology
 
@@ -140,7 +142,7 @@ class _TopologyKey:
 def _greatest(key: _TopologyKey) -> float:
     topology = key.topology
     places = sorted({place for edge in topology.edges for place in (edge.a, edge.b)})
-    # Links lie between places of one level and do not know which: any level measures them.
+    # Links are between places of one level that they do not name, so any level measures them.
     linked = [topology.distance(Location(region=a), Location(region=b)) for a, b in combinations(places, 2)]
     return max([0.0, *topology.distance_ms.values(), *(distance for distance in linked if distance is not None)])
 
@@ -151,10 +153,10 @@ class Headroom:
 
     Match -> Result -> Reason:
         * usage is reported -> 1.0 when idle down to 0.0 when full or overfull
-        * no report -> `unreported`; the default prefers idle brokers to unknown ones and unknown ones to busy ones,
-          0.0 makes an unknown broker look full, as Pulsar's load data does before the first report
+        * no report -> `unreported`. The default prefers idle brokers to unknown ones and unknown ones to busy
+          ones. With 0.0 an unknown broker looks full, as in Pulsar's load data before the first report
 
-    Source: usage is Pulsar's weightedMaxEMA or what stands in for it (BrokerLoadData.update).
+    Source: usage is Pulsar's weightedMaxEMA or its substitute (BrokerLoadData.update).
     """
 
     name: ClassVar[str] = "headroom"
@@ -166,20 +168,20 @@ class Headroom:
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> FloatArray:
         """Turn every candidate's usage into a score."""
         usage = view.load.usage[brokers.index]
-        # Usage may exceed 1.0, since capacities are stated, not measured; NaN passes through both bounds.
+        # Usage may exceed 1.0, since capacities are configured, not measured. NaN passes through both bounds.
         room = 1.0 - np.minimum(np.maximum(usage, 0.0), 1.0)
         return np.where(np.isnan(usage), self.unreported, room)
 
 
 @dataclass(frozen=True)
 class FewestBundles:
-    """Score brokers by 1 - owned bundles / the most that any candidate owns.
+    """Score brokers by 1 - owned bundles / the greatest number that a candidate owns.
 
-    Ownership is current even if load reports lag, so a broker that has just joined is not flooded.
+    Ownership is current even if load reports are late, so a broker that has just joined is not flooded.
 
     Match -> Result -> Reason:
         * no candidate owns a bundle -> 1.0 for all
-        * otherwise -> 1.0 for a broker that owns none down to 0.0 for the one that owns most
+        * otherwise -> 1.0 for a broker without bundles down to 0.0 for the broker with the most
 
     Source: least-connections balancing, with bundles for connections.
     """

@@ -1,6 +1,6 @@
-"""Chooses the boundaries of splits: in the middle, between topics, at given positions, or by the load of topics.
+"""Choose the boundaries of splits in the middle, between topics, at given positions, or by the load of topics.
 
-Source: "Load managers" in the documentation (split algorithms; `defaultNamespaceBundleSplitAlgorithm`).
+Source: "Load managers" in the documentation (split algorithms, `defaultNamespaceBundleSplitAlgorithm`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class RangeEquallyDivide:
-    """Cut at lower + (upper - lower) // 2, whatever topics there are; Pulsar's default.
+    """Divide at lower + (upper - lower) // 2, independently of topics. This is Pulsar's default.
 
-    The halves are of hashes, not of load: all topics may end up in one child.
+    The halves are of hashes, not of load, so all topics may end up in one child.
 
     Match -> Result -> Reason:
-        * any bundle -> one boundary; for a bundle of a single hash it is its lower end, which the engine refuses
+        * any bundle -> one boundary. For a bundle of a single hash it is its lower end, which the engine
+          rejects
 
     Source: RangeEquallyDivideBundleSplitAlgorithm, `range_equally_divide` in
     `defaultNamespaceBundleSplitAlgorithm`.
@@ -42,22 +43,22 @@ class RangeEquallyDivide:
     def boundaries(
         self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
     ) -> Sequence[int]:
-        """Return the middle of the range."""
+        """Compute the middle of the range."""
         lower, upper = bundle.range.lower, bundle.range.upper
         return (lower + (upper - lower) // 2,)
 
 
 @dataclass(frozen=True)
 class TopicCountEquallyDivide:
-    """Cut half way between the two middle topics of the bundle, by hash.
+    """Divide half way between the two middle topics of the bundle, by hash.
 
     Match -> Result -> Reason:
         * at most one topic -> no boundary -> there is nothing to divide
         * otherwise -> a + (b - a) // 2 of the hashes a and b of the two topics in the middle
         * with `quirks = "intended"`, a boundary at the lower end of the bundle -> none
 
-    Quirk: if both middle topics have the hash at the lower end of the bundle, the boundary is that end, and the
-    split fails when it is carried out (NamespaceBundleFactory: positions lie strictly inside). Effect: the
+    Quirk: if both middle topics have the hash at the lower end of the bundle, the boundary is that end. The
+    split then fails when it is carried out (NamespaceBundleFactory: positions lie strictly inside). Effect: the
     attempt counts as made and nothing changes. "intended" leaves the bundle whole.
 
     Source: TopicCountEquallyDivideBundleSplitAlgorithm,
@@ -73,7 +74,7 @@ class TopicCountEquallyDivide:
     def boundaries(
         self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
     ) -> Sequence[int]:
-        """Return the middle between the two middle topics."""
+        """Compute the middle between the two middle topics."""
         hashes: list[int] = np.sort(topics["hash"]).tolist()
         if len(hashes) <= 1:
             return ()
@@ -85,17 +86,17 @@ class TopicCountEquallyDivide:
 
 @dataclass(frozen=True)
 class SpecifiedPositionsDivide:
-    """Cut at those of the given positions that lie strictly inside the bundle.
+    """Divide at the given positions that lie strictly inside the bundle.
 
-    A splitter's cycle gives no positions, so under this algorithm nothing is ever split by itself.
+    A splitter's cycle does not give positions, so nothing is ever split automatically under this algorithm.
 
     Match -> Result -> Reason:
         * no positions -> an error -> an administrator forgot them
         * at most one topic -> no boundary -> there is nothing to divide
-        * otherwise -> the positions strictly inside, ascending; none if none is inside
+        * otherwise -> the positions strictly inside, ascending, possibly none
 
-    Quirk: a position given twice is returned twice, and the split fails when it is carried out, as boundaries have to
-    ascend. Effect: nothing is split. "intended" returns it once.
+    Quirk: a position given twice is returned twice, and the split fails when it is carried out, as boundaries
+    have to ascend. Effect: nothing is split. "intended" returns it once.
 
     Source: SpecifiedPositionsBundleSplitAlgorithm, `specified_positions_divide` in
     `defaultNamespaceBundleSplitAlgorithm`.
@@ -110,8 +111,8 @@ class SpecifiedPositionsDivide:
     def boundaries(
         self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
     ) -> Sequence[int]:
-        """Return the positions inside the bundle, ascending, or raise InputError if none is given."""
-        # Before topics are counted, as in Pulsar: an empty bundle does not hide that positions were forgotten.
+        """List the positions inside the bundle, ascending, or raise InputError if none is given."""
+        # Before topics are counted, as in Pulsar, since an empty bundle must not hide forgotten positions.
         if not positions:
             raise InputError(f"to split {bundle} at specified positions, at least one position has to be given")
         if len(topics) <= 1:
@@ -122,22 +123,24 @@ class SpecifiedPositionsDivide:
 
 @dataclass(frozen=True)
 class FlowOrQpsEquallyDivide:
-    """Walk the loaded topics by hash and cut before each that takes the sums since the last cut above a limit.
+    """Visit the loaded topics by hash and divide before each that takes the sums since the last cut above a limit.
 
     Match -> Result -> Reason:
         * at most one topic, or fewer than two that carry anything -> no boundary -> there is nothing to divide
-        * rate and throughput of the bundle both below (1 + `difference`) times their limit -> none -> not worth it
-        * a topic takes the sum of rate or throughput above a limit -> a cut half way between the topic before and it,
-          with `rule = "from-second"` one hash further; the sums begin again with its own load
-        * the first topic alone exceeds a limit -> with `rule = "from-first"` a cut half way between it and the next
+        * rate and throughput of the bundle both below (1 + `difference`) times their limit -> none -> not worth
+          it
+        * a topic takes the sum of rate or throughput above a limit -> a cut half way between the topic before
+          and it, with `rule = "from-second"` one hash further. The sums begin again with its own load
+        * the first topic alone exceeds a limit -> with `rule = "from-first"` a cut half way between it and the
+          next
 
-    Quirk: by `rule = "from-first"`, if the first topic alone exceeds a limit, the second exceeds it again with the same
-    neighbours, and the same cut is returned twice. Effect: `default-split`, which takes exactly one boundary, counts a
-    failure and leaves the bundle whole; the engine would refuse boundaries that do not ascend. "intended" returns each
-    cut once, and only those strictly inside the bundle.
+    Quirk: by `rule = "from-first"`, if the first topic alone exceeds a limit, the second exceeds it again with
+    the same neighbours, and the same cut is returned twice. Effect: `default-split`, which accepts exactly one
+    boundary, counts a failure and leaves the bundle whole. The engine would reject boundaries that do not
+    ascend. "intended" returns each cut once, and only those strictly inside the bundle.
 
     Source: FlowOrQpsEquallyDivideBundleSplitAlgorithm, `flow_or_qps_equally_divide` in
-    `defaultNamespaceBundleSplitAlgorithm`; its rule "from-second": Pulsar 4.0.4 and 4.2.4.
+    `defaultNamespaceBundleSplitAlgorithm`. Its rule "from-second" is that of Pulsar 4.0.4 and 4.2.4.
     """
 
     name: ClassVar[str] = "flow-or-qps-equally-divide"
@@ -149,9 +152,9 @@ class FlowOrQpsEquallyDivide:
     max_bandwidth_mib: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxBandwidthMbytes"), Unit("MiB/s")] = (
         100.0
     )
-    #: by what ratio of a limit a bundle has to exceed it to be worth splitting
+    #: ratio by which a bundle has to exceed a limit to be split
     difference: Annotated[float, Ge(0), Conf("flowOrQpsDifferenceThresholdPercentage", scale=0.01)] = 0.1
-    #: the first topic that may take the sums above a limit; what a `broker.conf` gives is "from-second"
+    #: the first topic that may take the sums above a limit, "from-second" for a value from a `broker.conf`
     rule: Literal["from-first", "from-second"] = "from-first"
     #: whether the same cut may be returned twice, as in Pulsar
     quirks: Literal["upstream", "intended"] = "upstream"
@@ -159,7 +162,7 @@ class FlowOrQpsEquallyDivide:
     def boundaries(
         self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
     ) -> Sequence[int]:
-        """Return the cuts, ascending."""
+        """Compute the cuts, ascending."""
         loaded = topics[(topics["rate"] > 0) | (topics["throughput"] > 0)]
         # Idle topics do not count, neither for how many there are nor as neighbours of a cut.
         factor, most = 1.0 + self.difference, self.max_bandwidth_mib * _MIB
@@ -169,7 +172,8 @@ class FlowOrQpsEquallyDivide:
         ordered = loaded[np.argsort(loaded["hash"], kind="stable")]
         hashes: list[int] = ordered["hash"].tolist()
         beyond = 1 if self.rule == "from-second" else 0
-        # By place of the topic: half way to the one before it; the first has none, so to the one after it, or no cut.
+        # By place of the topic, half way to the one before it. The first has none before it, so half way to the next,
+        # or no cut.
         middles: list[int | None] = [before + (after - before) // 2 + beyond for before, after in pairwise(hashes)]
         middles.insert(0, None if beyond else middles[0])
         cuts: list[int] = []

@@ -1,4 +1,4 @@
-"""Sheds from overloaded brokers: above the average by a threshold, or above a fixed usage.
+"""Shed load from overloaded brokers, above the average by a threshold or above a fixed usage.
 
 Source: "Load managers" in the documentation (ThresholdShedder, OverloadShedder).
 """
@@ -27,7 +27,7 @@ __all__ = ["Overload", "Threshold"]
 
 #: Pulsar takes a little more than the excess away, as a ratio of capacity (ThresholdShedder, OverloadShedder).
 _EXTRA = 0.05
-#: Pulsar: half of the threshold's worth of the busiest broker moves when another is far below the average.
+#: In Pulsar, half of the threshold's worth of the busiest broker moves when another is far below the average.
 _LOWER_BOUNDARY_SHARE = 0.5
 #: Bytes in the megabyte in which Pulsar counts the least throughput.
 _MIB = 1024.0 * 1024.0
@@ -37,19 +37,20 @@ _MIB = 1024.0 * 1024.0
 class Threshold:
     """Unload the most loaded bundles of brokers whose smoothed usage exceeds the average by a threshold.
 
-    Usage is that of a broker's fullest resource by the policy's weights. It is smoothed by broker: `history` * before +
-    (1 - `history`) * now. An overloaded broker gives up bundles, most loaded first, until their load reaches its load
-    times (usage - average - `threshold` + 0.05); a refused bundle is passed over for the next. The next lookup of each
-    decides its new owner.
+    Usage is that of a broker's fullest resource by the policy's weights. It is smoothed by broker as `history`
+    * before + (1 - `history`) * now. An overloaded broker gives up bundles, most loaded first, until their load
+    reaches its load times (usage - average - `threshold` + 0.05). A rejected bundle is skipped. The next lookup
+    of each decides its new owner.
 
-    Quirk: the search for a broker far below the average computes the average anew, so smoothed usage moves on twice in
-    that cycle and a cluster with nothing to unload forgets its past twice as fast. `quirks = "intended"` does not.
+    Quirk: the search for a broker far below the average computes the average again. So smoothed usage moves
+    twice in that cycle, and a cluster with nothing to unload forgets its past twice as fast. `quirks =
+    "intended"` does not.
 
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
         * usage >= average + `threshold`, more than one bundle, enough to offload -> unloads -> `overloaded`
-        * none accepted, `lower_boundary`, some usage < average - `threshold` -> the busiest broker with more than one
-          bundle gives up half the threshold's worth -> `underloaded`
+        * none accepted, `lower_boundary`, some usage < average - `threshold` -> the busiest broker with more
+          than one bundle gives up half the threshold's worth -> `underloaded`
         * brokers are above the threshold, but none has `min_offload` to offload -> nothing -> `too-little`
         * brokers are above the threshold but nothing could be unloaded -> nothing -> `no-bundles`
         * otherwise balanced -> nothing -> `hit-count`, the condition is not met
@@ -66,11 +67,11 @@ class Threshold:
     threshold: Annotated[float, Ge(0), Conf("loadBalancerBrokerThresholdShedderPercentage", scale=0.01)] = 0.1
     #: weight of the past in smoothed usage, in [0, 1]
     history: Annotated[float, Ge(0), Le(1), Conf("loadBalancerHistoryResourcePercentage")] = 0.9
-    #: load below which unloading is not worth while; Pulsar's 10 MiB/s mean nothing unless load is in bytes
+    #: load below which unloading is not worthwhile. Pulsar's 10 MiB/s apply only to load in bytes
     min_offload: Annotated[
         float, Ge(0), Conf("loadBalancerBundleUnloadMinThroughputThreshold", scale=_MIB), Unit("bytes/s")
     ] = 0.0
-    #: whether the busiest broker also gives up bundles to one that is far below the average
+    #: whether the busiest broker also gives up bundles to a broker far below the average
     lower_boundary: Annotated[bool, Conf("lowerBoundarySheddingEnabled")] = False
     #: whether accidents of Pulsar's code are kept
     quirks: Literal["upstream", "intended"] = "upstream"
@@ -85,7 +86,7 @@ class Threshold:
         limit = average + self.threshold
         over = {number: used - limit for number, used in usage.items() if average and used >= limit}
         reason, accepted = CycleReason.OVERLOADED, 0
-        # Before anything is proposed: bundles given up by one broker do not change the load another should give up.
+        # Before any proposal, since bundles given up by one broker do not change the load another should give up.
         needed = {
             number: self._compute_excess(view, number, usage[number] - average - self.threshold + _EXTRA)
             for number in over
@@ -111,7 +112,7 @@ class Threshold:
         return outcome_of(usage, accepted, over=over, reason=reason, idle=idle, short=short)
 
     def _short(self, view: ClusterView, usage: Figures, over: Figures) -> Shortfall | None:
-        # What stood in the way, of the busiest broker: the average, the least load worth moving, or a last bundle.
+        # The obstacle for the busiest broker, which is the average, the smallest load worth moving, or its last bundle.
         average = average_of(usage.values())
         if not over:
             above = (max(usage.values()) - average) * 100.0
@@ -124,7 +125,7 @@ class Threshold:
 
     def _smooth(self, view: ClusterView, now: Figures, memory: MutableMapping[str, Any]) -> Figures:
         ids, before, share = view.brokers.ids, memory.get("usage", {}), 1.0 - self.history
-        # A broker that comes, or comes back, starts with what it has: its past is not 0.
+        # A new or returning broker starts with its present usage, since its past is not 0.
         after: Figures = {}
         kept = memory["usage"] = {}
         for number, used in now.items():
@@ -133,7 +134,7 @@ class Threshold:
         return after
 
     def _compute_excess(self, view: ClusterView, number: int, share: float) -> float | None:
-        # A share of the broker's load; None if that is not worth while.
+        # A share of the broker's load, None if that is not worthwhile.
         needed = float(view.load.throughput[number]) * share
         return None if math.isnan(needed) or needed < self.min_offload else needed
 
@@ -142,10 +143,10 @@ class Threshold:
 class Overload:
     """Unload the most loaded bundles of brokers whose usage has reached a threshold.
 
-    Usage is that of a broker's fullest resource by the policy's weights, not smoothed. An overloaded broker gives up
-    bundles, most loaded first, until their load reaches its load times (usage - `threshold` + 0.05), at least one; a
-    refused bundle is passed over for the next. The next lookup of each decides its new owner, which may be another
-    overloaded broker: if all are above the threshold, all give up bundles in every cycle.
+    Usage is that of a broker's fullest resource by the policy's weights, not smoothed. An overloaded broker
+    gives up bundles, most loaded first, until their load reaches its load times (usage - `threshold` + 0.05),
+    at least one. A rejected bundle is skipped. The next lookup of each decides its new owner, which may be
+    another overloaded broker. If all are above the threshold, all give up bundles in every cycle.
 
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
@@ -171,7 +172,7 @@ class Overload:
         accepted = 0
         for number in over:
             needed = float(view.load.throughput[number]) * (usage[number] - self.threshold + _EXTRA)
-            # A broker may report its usage and no throughput; a share of that is unknown too.
+            # A broker may report its usage without throughput, so a share of that is unknown too.
             if not math.isnan(needed):
                 accepted += yield from give_up(view, number, needed)
         busiest = max(usage, key=usage.__getitem__)

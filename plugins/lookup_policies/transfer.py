@@ -35,40 +35,44 @@ _Proposals = Generator[Unload | Probe, Ruling, None]
 class Transfer:
     """Move bundles from the broker with the highest usage to the one with the lowest until usage is even enough.
 
-    Acts after more than `hit_count` consecutive cycles in which the deviation of usage exceeds `target_std`, or the
-    emptiest broker is underloaded (usage below the average, or smoothed load below the fullest broker's, times half of
-    `target_std` within [0, 0.5]), or the fullest is overloaded (usage above `overloaded` and above the average +
-    `target_std`). Brokers are paired from both ends, at most `brokers_per_cycle` pairs. A broker offers the
-    `top_bundles` that rank highest, lowest of these first, and keeps one. They go while they fit into half of the
-    pair's difference; one that does not fit goes if bundles of the emptier broker come back for it. Where they go
-    must pass the policy's filters, even if `transfer` is off and the next lookup decides where they go.
+    Acts after more than `hit_count` consecutive cycles that meet a condition. Either the deviation of usage
+    exceeds `target_std`, or the emptiest broker is underloaded, or the fullest is overloaded. A broker is
+    underloaded if its usage is below the average, or its smoothed load below the fullest broker's, times half
+    of `target_std` within [0, 0.5]. It is overloaded if its usage is above `overloaded` and above the average +
+    `target_std`. Brokers are paired from both ends, at most `brokers_per_cycle` pairs. A broker offers the
+    `top_bundles` that rank highest, lowest of these first, and keeps one. They move while they fit into half of
+    the pair's difference. A bundle that does not fit moves if bundles of the emptier broker return for it.
+    Their destination must pass the policy's filters, even if `transfer` is off and the next lookup decides it.
 
-    Loads in bytes are ranked as by Pulsar's TopKBundles: by steps of 100 kB/s inbound, then outbound, then by messages.
-    The weight of lookups, which such steps would not distinguish, is ranked by its exact value.
+    Loads in bytes are ranked as by Pulsar's TopKBundles, by steps of 100 kB/s inbound, then outbound, then by
+    messages. The weight of lookups, which such steps would not distinguish, is ranked by its exact value.
 
     Match -> Result -> Reason:
         * some broker unloaded in the last `cool_down_s` before it measured its load -> nothing -> `cool-down`
         * all reports are older than `ttl_s` -> nothing -> `out-dated-data`
-        * no broker reports -> nothing -> `no-brokers`; a registered broker does not -> nothing -> `no-load-data`
+        * no broker reports -> nothing -> `no-brokers`
+        * a registered broker does not report -> nothing -> `no-load-data`
         * balanced, or not `hit_count` times out of balance before -> nothing -> `hit-count`
         * deviation above `target_std`, or the fullest broker overloaded -> unloads -> `overloaded`
         * else the emptiest broker underloaded -> unloads -> `underloaded`
-        * no bundle fits or may go -> nothing -> `no-load-data` if a source reports no bundles, else `no-bundles`
+        * no bundle fits or may go -> nothing -> `no-load-data` if a source reports no bundles, else
+          `no-bundles`
 
-    `quirks`, all from TransferShedder's source; `upstream` does as Pulsar does, `intended` as was evidently meant:
-        * what comes back in a swap is counted only with `debug`; without it the modelled deviation stays too high and
-          further bundles are weighed against too much. Intended: it always counts.
+    `quirks`, all from TransferShedder's source. `upstream` does as Pulsar does, `intended` follows the evident
+    intention:
+        * bundles that return in a swap are counted only with `debug`. Without it the modelled deviation stays
+          too high and further bundles are compared with a too high value. Intended: they always count.
         * brokers with outdated reports are left out of the average but may be paired. Intended: they are not.
         * reports of brokers that are no longer registered count and may be paired. Intended: they do not.
         * a source with usage 0 but some load gives up all bundles but one. Intended: none.
-        * swaps are weighed by load alone, so if usage does not go with load they can raise the modelled deviation.
-          Intended: such a swap is not made.
-        * a bundle may come back in a swap though it was unloaded within the grace period. Intended: it stays.
+        * swaps are compared by load alone, so if usage is not in proportion to load they can raise the modelled
+          deviation. Intended: such a swap is not made.
+        * a bundle may return in a swap though it was unloaded within the grace period. Intended: it stays.
 
-    Unlike Pulsar it is not the order of a hash map that decides between equals but the broker's id (unless the view has
-    a `store_order`).
+    Unlike in Pulsar, the broker's id and not the order of a hash map decides between equals (unless the view
+    has a `store_order`).
 
-    Source: TransferShedder, UnloadScheduler; top bundles: TopKBundles.
+    Source: TransferShedder, UnloadScheduler, and TopKBundles for top bundles.
     """
 
     name: ClassVar[str] = "transfer"
@@ -78,7 +82,7 @@ class Transfer:
     target_std: Annotated[float, Ge(0), Conf("loadBalancerBrokerLoadTargetStd")] = 0.25
     #: cycles out of balance in a row after which the next one acts
     hit_count: Annotated[int, Ge(0), Conf("loadBalancerSheddingConditionHitCountThreshold")] = 3
-    #: whether bundles get their new owner at once; without it the next lookup decides
+    #: whether bundles get their new owner at once. Without it the next lookup decides
     transfer: Annotated[bool, Conf("loadBalancerTransferEnabled")] = True
     #: how many brokers may give up bundles in one cycle
     brokers_per_cycle: Annotated[int, Ge(0), Conf("loadBalancerMaxNumberOfBrokerSheddingPerCycle")] = 3
@@ -92,7 +96,7 @@ class Transfer:
     shed_with_policies: Annotated[bool, Conf("loadBalancerSheddingBundlesWithPoliciesEnabled")] = False
     #: how many bundles a broker reports, and so offers
     top_bundles: Annotated[int, Ge(1), Conf("loadBalancerMaxNumberOfBundlesInBundleLoadReport")] = 10
-    #: Pulsar's debug mode, which changes decisions: see `quirks`
+    #: Pulsar's debug mode, which changes decisions, see `quirks`
     debug: Annotated[bool, Conf("loadBalancerDebugModeEnabled")] = False
     #: whether Pulsar's accidents are reproduced
     quirks: Literal["upstream", "intended"] = "upstream"
@@ -124,7 +128,7 @@ class Transfer:
         )
 
     def _short(self, cycle: _TransferCycle, hits: int) -> Shortfall | None:
-        # What stood in the way: the condition, its count, or the last bundle of the fullest broker.
+        # The obstacle, which is the condition, its count, or the last bundle of the fullest broker.
         if not hits:
             return Shortfall(cycle.stats.deviation, "deviation of usage", self.target_std)
         if hits <= self.hit_count:
@@ -136,8 +140,8 @@ class Transfer:
     def _gather(
         self, view: ClusterView, cooling: MutableMapping[str, int]
     ) -> tuple[list[int], list[int], CycleReason | None]:
-        # Returns the brokers that may be paired, those that count in the average, and the reason if no cycle runs.
-        # Like the load store, it lists brokers with a report, registered or not.
+        # Returns the brokers that may be paired, the brokers that count in the average, and the reason if no cycle
+        # runs. Like the load store, it lists brokers with a report, registered or not.
         listed, counted = np.flatnonzero(~np.isnan(view.load.usage)).tolist(), list[int]()
         if view.load.store_order is not None:
             known = set(listed)
@@ -156,14 +160,14 @@ class Transfer:
             counted.append(number)
         if not counted:
             return [], [], CycleReason.OUT_DATED_DATA if listed else CycleReason.NO_BROKERS
-        # A broker that has not reported yet could be the emptiest: nothing is moved before it has.
+        # A broker that has not reported yet could be the emptiest, so nothing is moved before it has.
         if np.isnan(view.load.usage[view.registered]).any():
             return [], [], CycleReason.NO_LOAD_DATA
         return counted if self.quirks == "intended" else listed, counted, None
 
 
 class _Reports:
-    """Reports of brokers, by number; no load counts as 0, as in Pulsar's reports."""
+    """Reports of brokers by number. Unknown load counts as 0, as in Pulsar's reports."""
 
     def __init__(self, part: Transfer, view: ClusterView) -> None:
         self.ids: Sequence[str] = view.brokers.ids
@@ -174,7 +178,7 @@ class _Reports:
         self._part, self._view = part, view
 
     def top(self, number: int) -> Sequence[BundleLoad]:
-        """Return the bundles in a broker's report, the least loaded first."""
+        """List the bundles in a broker's report, the least loaded first."""
         part, view = self._part, self._view
         return view.load.reported_bundles(
             number, part.top_bundles, policies=view.namespaces, with_policies=part.shed_with_policies
@@ -183,7 +187,7 @@ class _Reports:
 
 @dataclass
 class _TransferCycle:
-    """One cycle at work: pairs of brokers from both ends of the order of usage."""
+    """One running cycle, with pairs of brokers from both ends of the order of usage."""
 
     part: Transfer
     reports: _Reports
@@ -203,12 +207,12 @@ class _TransferCycle:
         self.high = len(self.order) - 1
 
     def reason(self) -> CycleReason | None:
-        """Return why the brokers at both ends are to be paired, None if they are balanced."""
+        """Find why the brokers at both ends should be paired, None if they are balanced."""
         part, usage = self.part, self.reports.usage
         emptiest, fullest = self.order[self.low], self.order[self.high]
         if self.stats.deviation > part.target_std:
             return CycleReason.OVERLOADED
-        # Bounded as in Pulsar: a target above 1 would otherwise call any broker a little below the average underloaded.
+        # Bounded as in Pulsar. With a target above 1, any broker slightly below the average would count as underloaded.
         factor = min(0.5, max(0.0, part.target_std / 2.0))
         smoothed = self.reports.smoothed
         if usage[emptiest] < self.stats.average * factor or smoothed[emptiest] < smoothed[fullest] * factor:
@@ -236,14 +240,14 @@ class _TransferCycle:
                 self.idling += 1
 
     def idle(self) -> CycleReason:
-        """Return why nothing was moved."""
+        """Find the reason for a cycle without moves."""
         if self.silent:
             return CycleReason.NO_LOAD_DATA
         return CycleReason.NO_BUNDLES if self.idling else CycleReason.HIT_COUNT
 
 
 class _Pair:
-    """A full broker, the source, and an empty one, the destination; loads in weight per second."""
+    """A full broker, the source, and an empty one, the destination, with loads in weight per second."""
 
     def __init__(self, cycle: _TransferCycle, reason: CycleReason) -> None:
         part, reports, source, destination = cycle.part, cycle.reports, cycle.order[cycle.high], cycle.order[cycle.low]
@@ -267,7 +271,7 @@ class _Pair:
         target = self.load[0] * ((full - empty) / 2.0) / full if full else idle_target
         remaining = len(self.top)
         for offered in self.top:
-            # Only what has left counts: a refused bundle is one that stays.
+            # Only moved bundles count, since a rejected bundle stays.
             if remaining <= 1:
                 break
             unload = Unload(offered.bundle, self.source, self.destination, self.reason)
@@ -285,19 +289,19 @@ class _Pair:
                 for entry in back:
                     if (yield self._back(entry)).accepted:
                         self.sources.append(self.destination)
-                        # Pulsar counts what comes back in its debug mode only: see `quirks`.
+                        # Pulsar counts returned bundles only in its debug mode, see `quirks`.
                         if self.part.debug or self.part.quirks == "intended":
                             self.gain += entry.load
 
     def stats_after_moves(self, stats: LoadStats) -> LoadStats:
-        """Return the figures after the moves of this pair."""
+        """Compute the figures after the moves of this pair."""
         return stats.after_move(*self.usage, self._moved_usage(self.out - self.gain))
 
     def _moved_usage(self, load: float) -> float:
         return load * self.usage[0] / self.load[0] if self.load[0] else 0.0
 
     def _find_swap(self, offered: float) -> Generator[Unload | Probe, Ruling, Sequence[BundleLoad]]:
-        # The bundles of the destination that come back for one that is too large, none if that does not help.
+        # The bundles of the destination that return for a bundle that is too large, none if that does not help.
         whole, least = self.load
         source, destination = whole - self.out + self.gain - offered, least + self.out - self.gain + offered
         back: list[BundleLoad] = []

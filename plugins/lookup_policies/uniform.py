@@ -1,4 +1,4 @@
-"""The shedder `uniform`: the busiest broker gives up bundles while it is far ahead of the least busy one."""
+"""The shedder `uniform`, which unloads the busiest broker while it is far ahead of the least busy one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Uniform"]
 
 #: Java's largest 32-bit integer.
 _MAX_INT = 2**31 - 1
-#: Pulsar: traffic up to this much counts as none.
+#: Traffic up to this much counts as none in Pulsar.
 _EPSILON = 1e-6
 
 
@@ -36,9 +36,9 @@ class _Excess:
     required: float
     #: least that is worth while
     minimum: float
-    #: whether it goes by messages, or by throughput
+    #: whether messages decide, or throughput
     is_messages: bool
-    #: how far the broker is ahead of what is tolerated, in the measure of `rate_difference` or `throughput_multiple`
+    #: distance of the broker above the tolerance, in the measure of `rate_difference` or `throughput_multiple`
     ahead: float
 
 
@@ -46,16 +46,17 @@ class _Excess:
 class Uniform:
     """Unload bundles of the broker with the most traffic while it is far ahead of the one with the least.
 
-    Messages come first: the busiest broker by messages per second is ahead when it has more than
-    `rate_difference` above the least busy one, as a ratio of that one's. Else the busiest by throughput (the view's
-    load) is ahead with more than `throughput_multiple` times the least. It gives up bundles, most busy first, each
-    with at most what remains of `max_share` of the difference plus `extra`; a refused one is passed over. The next
-    lookup of each decides its new owner. If messages per second are not known only throughput counts.
+    Messages come first. The busiest broker by messages per second is ahead when it exceeds the least busy one
+    by more than `rate_difference`, as a ratio of that one's. Else the busiest by throughput (the view's load)
+    is ahead with more than `throughput_multiple` times the least. It gives up bundles, most busy first, each
+    with at most the remainder of `max_share` of the difference plus `extra`. A rejected bundle is skipped. The
+    next lookup of each decides its new owner. If messages per second are not known only throughput counts.
 
-    Quirks: with `quirks = "upstream"` a broker above 2^31 - 1 (2.1 GB/s) is never the least busy, and if all are
-    above it that number stands for it, so a busy cluster looks uneven; what is required is a whole number of at most
-    2^31 - 1, each bundle reduces it by the whole part of its traffic only, and bundles without any are taken as well.
-    With `"intended"` the least is the least, all figures are exact and bundles without traffic stay.
+    Quirks: with `quirks = "upstream"` a broker above 2^31 - 1 (2.1 GB/s) is never the least busy, and if all
+    are above it that number replaces it, so a busy cluster looks uneven. The required traffic is a whole number
+    of at most 2^31 - 1, each bundle reduces it only by the whole part of its traffic, and bundles without
+    traffic are taken as well. With `"intended"` the least is the least, all figures are exact and bundles
+    without traffic stay.
 
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
@@ -64,15 +65,15 @@ class Uniform:
         * one is ahead but nothing could be unloaded -> nothing -> `no-bundles`
         * none is ahead -> nothing -> `hit-count`, the condition is not met
 
-    Source: UniformLoadShedder; `extra`: apache/pulsar #21906.
+    Source: UniformLoadShedder, and apache/pulsar #21906 for `extra`.
     """
 
     name: ClassVar[str] = "uniform"
     reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.rates", "view.ownership"})
 
-    #: how much more messages per second are too many, as a ratio of the least; 0: messages do not count
+    #: tolerated excess of messages per second, as a ratio of the least. With 0 messages do not count
     rate_difference: Annotated[float, Ge(0), Conf("loadBalancerMsgRateDifferenceShedderThreshold", scale=0.01)] = 0.5
-    #: how many times the least throughput is too much; 0: throughput does not count
+    #: tolerated multiple of the least throughput. With 0 throughput does not count
     throughput_multiple: Annotated[
         float, Ge(0), Conf("loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold")
     ] = 4.0
@@ -86,7 +87,7 @@ class Uniform:
     ] = 1_048_576.0
     #: most bundles of one cycle, -1 for no limit
     max_bundles: Annotated[int, Ge(-1), Conf("maxUnloadBundleNumPerShedding")] = -1
-    #: traffic that a bundle may have beyond what remains, in messages/s or bytes/s; 1000 in Pulsar 4.0 and before
+    #: traffic that a bundle may have beyond the remainder, in messages/s or bytes/s, 1000 in Pulsar 4.0 and before
     extra: Annotated[float, Ge(0)] = 0.0
     #: whether accidents of Pulsar's code are kept
     quirks: Literal["upstream", "intended"] = "upstream"
@@ -98,7 +99,7 @@ class Uniform:
             return no_figures(view)
         rates = {} if view.load.rates is None else read_column(view, view.load.rates)
         excess = self._excess(rates, throughput)
-        # A broker keeps its last bundle: taking it away would only move the load to another broker.
+        # A broker keeps its last bundle, since unloading it would only move the load to another broker.
         accepted, idle = 0, CycleReason.NO_BUNDLES
         if excess is not None and excess.required < excess.minimum:
             idle = CycleReason.TOO_LITTLE
@@ -138,7 +139,7 @@ class Uniform:
         return Shortfall(most / least, "times the traffic of the idlest broker", self.throughput_multiple)
 
     def _excess(self, rates: Figures, throughput: Figures) -> _Excess | None:
-        # Messages come first; throughput counts only if they are not known, or no broker is ahead by them.
+        # Messages come first. Throughput counts only if they are not known, or no broker is ahead by them.
         if rates and self.rate_difference:
             busiest, most, least = self._extremes(rates)
             if (most - least) * 100 / least > self.rate_difference * 100:

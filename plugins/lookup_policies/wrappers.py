@@ -1,6 +1,6 @@
-"""Wraps other selectors: explores, falls back from one to the next, keeps requests in a zone, tells namespaces apart.
+"""Wrap other selectors to explore, fall back to the next, keep requests in a zone, or separate namespaces.
 
-The wrappers share `shares_of`, which asks a child for its odds, and a base, `Wrapper`.
+The wrappers share `shares_of`, which reads the odds of a child, and a base, `Wrapper`.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ FloatArray = NDArray[np.float64]
 def shares_of(
     child: Selector, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView
 ) -> FloatArray:
-    """Ask a wrapper's child for its odds and normalise them, shape (n_candidates,); all zero if it declines.
+    """Normalise the odds of a wrapper's child, shape (n_candidates,). They are all zero if it declines.
 
     Raises:
-        ContractError: if the child answers too many or too few odds, negative ones, NaN or infinity, which the engine
-            could not detect in the mixture.
+        ContractError: if the child returns too many or too few odds, negative ones, NaN or infinity, which the
+            engine could not detect in the mixture.
     """
     odds = np.asarray(child.odds(request, brokers, scores, view), dtype=np.float64)
     if odds.shape != (len(brokers),):
         raise ContractError(f"selector {child.name} answered odds of shape {odds.shape} for {len(brokers)} brokers")
     if not np.isfinite(odds).all() or (odds < 0).any():
         raise ContractError(f"selector {child.name} answered odds {odds.tolist()}; odds are finite and not negative")
-    # fsum: the shares do not depend on the order of the candidates.
+    # fsum, so that the shares do not depend on the order of the candidates.
     total = math.fsum(odds.tolist())
     return odds / total if total > 0 else odds
 
 
 class Wrapper:
-    """Base of wrappers: what they read, and whether order matters, is what any of the selectors inside does.
+    """Base of wrappers, which combines the reads and the order sensitivity of the selectors inside.
 
-    What the selectors inside remember they keep in the wrapper's memory.
+    The selectors inside keep their memory in the wrapper's memory.
     """
 
     #: of a wrapper with one selector inside, declared by it with its default
     child: Selector
 
     def inside_of(self) -> tuple[Selector, ...]:
-        """Return the selectors inside."""
+        """List the selectors inside."""
         return (self.child,)
 
     def noting(self, request: LookupRequest) -> tuple[Selector, ...]:
-        """Return the selectors that hear what came of a request, all of them unless the wrapper says otherwise."""
+        """List the selectors that are notified of the outcome of a request, by default all of them."""
         return self.inside_of()
 
     @property
     def reads(self) -> frozenset[str]:
-        """What any of the selectors inside reads."""
+        """The combined reads of the selectors inside."""
         return frozenset[str]().union(*map(reads_of, self.inside_of()))
 
     @property
@@ -73,16 +73,16 @@ class Wrapper:
 
     @property
     def remember(self) -> Callable[..., None]:
-        """A function that calls `remember` of the selectors that hear of a request, if they have it.
+        """A function that calls `remember` of the selectors that are notified of a request, if they have it.
 
         Raises:
-            AttributeError: if no selector inside has it, so that the wrapper is not taken for one with memory.
+            AttributeError: if no selector inside has it, so that the wrapper does not count as one with memory.
         """
         return self._each("remember")
 
     @property
     def observe(self) -> Callable[..., None]:
-        """A function that calls `observe` likewise; raises `AttributeError` likewise."""
+        """A function that calls `observe` in the same way. It raises `AttributeError` in the same way."""
         return self._each("observe")
 
     def _each(self, method: str) -> Callable[..., None]:
@@ -100,7 +100,7 @@ class Wrapper:
 
 @dataclass(frozen=True)
 class Explore(Wrapper):
-    """Follow a child selector, except for a share of the decisions that any candidate gets with equal odds.
+    """Follow a child selector, except for a share of the decisions in which all candidates have equal odds.
 
         odds = (1 - epsilon) * child + epsilon / number of candidates
 
@@ -121,7 +121,7 @@ class Explore(Wrapper):
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Mix the child's distribution with the uniform one."""
         shares = shares_of(self.child, request, brokers, scores, view)
-        # If the child declines, so does the wrapper: perhaps no broker is meant to serve the request.
+        # If the child declines, so does the wrapper, since perhaps no broker should serve the request.
         if not shares.any():
             return shares
         return (1.0 - self.epsilon) * shares + self.epsilon / len(brokers)
@@ -129,16 +129,17 @@ class Explore(Wrapper):
 
 @dataclass(frozen=True)
 class Fallback(Wrapper):
-    """Ask child selectors in order and follow the first that does not decline.
+    """Call child selectors in order and follow the first that does not decline.
 
-    `best` with a `min_score` in front of another selector makes a preference: this rack if it has a broker, else the
-    least loaded one.
+    `best` with a `min_score` before another selector expresses a preference, such as this rack if it has a
+    broker, else the least loaded one.
 
     Match -> Result -> Reason:
-        * a child gives some candidate odds above 0 -> its odds, those after it are not asked
+        * a child gives some candidate odds above 0 -> its odds, and later children are not called
         * every child declines -> declines -> `no-odds`
 
-    Source: chains of responsibility; the custom manager in PIP-368's own test falls back to Pulsar's default selection.
+    Source: chains of responsibility. The custom manager in PIP-368's own test falls back to Pulsar's default
+    selection.
     """
 
     name: ClassVar[str] = "fallback"
@@ -151,11 +152,11 @@ class Fallback(Wrapper):
             raise ValueError("fallback has no children; name at least one selector")
 
     def inside_of(self) -> tuple[Selector, ...]:
-        """Return the children; all hear what came of a request, whichever stated the odds."""
+        """List the children. All are notified of the outcome of a request, for any source of the odds."""
         return self.children
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return the odds of the first child that does not decline."""
+        """Find the odds of the first child that does not decline."""
         # Shares, not the child's own odds, so that an answer is checked like that of a selector on its own.
         for child in self.children:
             shares = shares_of(child, request, brokers, scores, view)
@@ -166,16 +167,17 @@ class Fallback(Wrapper):
 
 @dataclass(frozen=True)
 class ByNamespace(Wrapper):
-    """Ask one selector about bundles of some namespaces, and the child about all others.
+    """Use one selector for bundles of some namespaces, and the child for all others.
 
-    Pulsar does so with namespaces that are excluded from shedding: what will not be unloaded again is given to brokers
-    in turn, whatever the placement strategy.
+    Pulsar does so with namespaces that are excluded from shedding. Bundles that will not be unloaded again are
+    given to brokers in turn, for any placement strategy.
 
     Match -> Result -> Reason:
         * the bundle's namespace is one of `namespaces` -> the odds of `inside`
         * otherwise -> the odds of the child
 
-    Both keep what they remember in one memory, under the child's key; two selectors that go in turn share the turn.
+    Both keep their memory in one place, under the child's key. Two selectors that choose in turn share the
+    turn.
 
     Source: ModularLoadManagerImpl.selectBroker, ExtensibleLoadManagerImpl.getBrokerSelectionStrategy (PIP-380).
     """
@@ -191,31 +193,31 @@ class ByNamespace(Wrapper):
 
     @property
     def memory_key(self) -> str:
-        """The child's: it may share its memory with a shedder."""
+        """The child's key, since it may share its memory with a shedder."""
         return str(getattr(self.child, "memory_key", self.child.name))
 
     @property
     def reads(self) -> frozenset[str]:
-        """The namespace, and what either selector reads."""
+        """The namespace, and the reads of both selectors."""
         return super().reads | {"namespace"}
 
     def inside_of(self) -> tuple[Selector, ...]:
-        """Return both selectors."""
+        """List both selectors."""
         return self.inside, self.child
 
     def noting(self, request: LookupRequest) -> tuple[Selector, ...]:
-        """Return the selector that was asked."""
+        """Find the selector that was used."""
         return (self._choose_selector(request),)
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return the odds of the selector for the bundle's namespace."""
+        """Find the odds of the selector for the bundle's namespace."""
         return shares_of(self._choose_selector(request), request, brokers, scores, view)
 
     def _choose_selector(self, request: LookupRequest) -> Selector:
         return self.inside if request.namespace in self.namespaces else self.child
 
 
-#: Share by zone, in [0, 1]; None is the zone of brokers that publish none.
+#: Share by zone, in [0, 1]. None is the zone of brokers that do not publish one.
 _Shares = dict[str | None, float]
 
 
@@ -223,19 +225,20 @@ _Shares = dict[str | None, float]
 class ZoneSpill(Wrapper):
     """Keep clients in their zone as far as its share of capacity covers its share of demand.
 
-    A zone's origin share is its part of the demand, in weight of the last grid cell by the clients' property; its
-    capacity share is its part of the candidates' capacity, or of their number if one of them has no known capacity.
-    Brokers that publish no zone form one together. Inside a zone the child selector chooses among that zone's
-    candidates; if it declines, the other zones take over that zone's share.
+    A zone's origin share is its part of the demand, in weight of the last grid cell by the clients' property.
+    Its capacity share is its part of the candidates' capacity, or of their number if one of them has no known
+    capacity. Brokers that do not publish a zone together form one. Inside a zone the child selector chooses
+    among that zone's candidates. If it declines, the other zones receive that zone's share.
 
     Match -> Result -> Reason:
         * fewer candidates than `min_cluster_size` -> the child's odds over all candidates
-        * the client sent no zone, no candidate is in it, or no demand is known -> the child's odds over all candidates
+        * the client sent no zone, no candidate is in it, or no demand is known -> the child's odds over all
+          candidates
         * origin share of the client's zone <= its capacity share -> all to the zone
-        * otherwise -> capacity share / origin share to the zone; the rest to the other zones in proportion to what
-          their capacity share exceeds their origin share by
+        * otherwise -> capacity share / origin share to the zone, and the rest to the other zones in proportion
+          to the excess of their capacity share over their origin share
 
-    Source: Envoy, zone aware routing; page "Policies" of the documentation.
+    Source: Envoy, zone aware routing, and page "Policies" of the documentation.
     """
 
     name: ClassVar[str] = "zone-spill"
@@ -249,11 +252,11 @@ class ZoneSpill(Wrapper):
 
     @property
     def reads(self) -> frozenset[str]:
-        """The client's zone, the demand, and what the child reads."""
+        """The client's zone, the demand, and the reads of the child."""
         return super().reads | {f"properties.{self.key}", "view.load"}
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Spread the request over zones, and in each as the child says."""
+        """Spread the request over zones, and within each by the child's odds."""
         zones = brokers.labels(self.key)
         local = request.property_of(self.key)
         demand = view.load.demand.get(self.key, {})
@@ -265,7 +268,7 @@ class ZoneSpill(Wrapper):
         odds = np.zeros(len(brokers))
         capacity = view.capacity[brokers.index]
         if np.isnan(capacity).any():
-            # With one capacity unknown the others cannot be compared with it: brokers count alike.
+            # With one capacity unknown the others cannot be compared with it, so brokers count equally.
             capacity = np.ones(len(brokers))
         room: _Shares = {}
         # Sums in one order, whatever the order of the candidates, are the same to the last bit.
@@ -287,7 +290,7 @@ def _spill(local: str, origin: _Shares, capacity: _Shares) -> _Shares:
     stay = capacity[local] / origin[local]
     room = {zone: max(0.0, share - origin.get(zone, 0.0)) for zone, share in capacity.items() if zone != local}
     total = sum(room.values())
-    # No other zone has room: the local one is overfull, but so would any other be.
+    # No other zone has room. The local one is overfull, but so would be any other.
     if total <= 0.0:
         return {local: 1.0}
     return {local: stay} | {zone: (1.0 - stay) * spare / total for zone, spare in room.items() if spare > 0.0}

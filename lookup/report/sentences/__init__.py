@@ -1,7 +1,7 @@
-"""Write every sentence about figures that a person reads.
+"""Write all sentences about figures for readers.
 
-A sentence names numbers that a person keeps in mind: the value before, the value after. Only verdicts make claims.
-Where a log cannot show a change, the sentence says how large a change it could have missed.
+A sentence has numbers to remember, which are the value before and the value after. Only verdicts make
+claims. If a log cannot show a change, the sentence gives the smallest change it could have missed.
 """
 
 from lookup.report.sentences.answer import (

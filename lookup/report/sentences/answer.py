@@ -1,4 +1,4 @@
-"""Rank candidates, and decide whether to switch, to keep the incumbent, or that a log cannot tell."""
+"""Rank candidates, and decide whether to switch, to keep the incumbent, or that a log cannot decide."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MOVES: Name = ("moves", None)
 BALANCE: Name = ("imbalance_max_mean", None)
 #: Brokers are not to be overloaded, whatever a policy is for.
 OVERLOAD: Name = ("overload_ratio", None)
-#: Metrics that count some of what another metric counts. Those of a metric's keys are found by their names.
+#: Metrics that count some events of another metric. A metric's keys are found by their names.
 _PARTS_OF: Mapping[str, str] = {"cycle_moves": "moves", "redundant_moves": "moves"}
 
 
 def locality(results: Results) -> Name | None:
-    """Choose the figure for locality: the match of a label that decides, else of a rack, else the distance."""
+    """Choose the figure for locality, which is the match of a deciding label, else of a rack, else the distance."""
     primary = {row.name for row in results.verdicts if row.primary}
     keys = [key for _, metric, key in results.pooled if metric == "match_ratio"]
     names: list[Name] = [*sorted((name for name in primary if name[0] == "match_ratio"), key=str)]
@@ -46,7 +46,7 @@ def locality(results: Results) -> Name | None:
 
 
 def aims(results: Results) -> tuple[Name, ...]:
-    """List the figures that a policy is chosen for: locality and balance, as far as the run has them."""
+    """List the figures that motivate the choice of a policy, which are locality and balance if the run has them."""
     near = locality(results)
     has_balance = any(key[1:] == BALANCE for key in results.pooled)
     return (*([] if near is None else [near]), *([BALANCE] if has_balance else []))
@@ -63,7 +63,7 @@ def wholes(results: Results) -> list[Figure]:
 
 
 def may_fail(row: Figure, results: Results) -> bool:
-    """Check whether a figure fails the run: a primary loss that holds for the policy."""
+    """Check whether a figure fails the run because of a primary loss that holds for the policy."""
     return row.primary and row.verdict == "worse" and may_decide(row.holds_for, results.rules)
 
 
@@ -87,18 +87,18 @@ class Findings:
 
     @property
     def condition(self) -> str:
-        """The condition under which all significant changes hold; empty if they have none, or several."""
+        """The common condition of all significant changes, empty if they have none, or several."""
         conditions = {condition_of(row) for row in self.decided}
         return conditions.pop() if len(conditions) == 1 else ""
 
     @property
     def unclear(self) -> list[Figure]:
-        """The changes that this log cannot tell from chance."""
+        """The changes that are not significant on this log."""
         return [*self.likely, *self.open]
 
 
 def findings_of(results: Results, policy: str) -> Findings:
-    """Sort the figures that matter by what is known of them: primary ones, aims and moves."""
+    """Sort the important figures by their verdicts. They are primary ones, aims and moves."""
     found, wanted = Findings(), {*aims(results), OVERLOAD, MOVES}
     rows = [row for row in wholes(results) if row.policy == policy]
     found.fatal = [row for row in rows if may_fail(row, results)]
@@ -107,7 +107,7 @@ def findings_of(results: Results, policy: str) -> Findings:
             (found.gains if row.verdict == "better" else found.losses).append(row)
         elif row.verdict == "inconclusive":
             (found.open if row.alone is None else found.likely).append(row)
-        # What neither policy has anything of is not worth a word.
+        # A figure that is zero for both policies is not mentioned.
         elif any(values_of(results, row)):
             found.same.append(row)
     return found
@@ -125,9 +125,9 @@ def net_score(rows: Iterable[Figure]) -> float:
 def rank_candidates(results: Results) -> list[str]:
     """Sort the candidates, the best first.
 
-    Fewest certain losses on primary metrics come first, then most gains less losses in primary metrics and aims, then
-    in all. A verdict under a condition counts a half, one that is significant only alone a quarter. Among equals the
-    changes in the aims are added up, significant or not.
+    Fewest certain losses on primary metrics come first, then most gains less losses in primary metrics and
+    aims, then in all. A verdict under a condition counts a half, and a verdict that is significant only alone a
+    quarter. Among equals the changes in the aims are added up, significant or not.
     """
     aimed, rows = aims(results), wholes(results)
 
@@ -150,13 +150,13 @@ def rank_candidates(results: Results) -> list[str]:
 
 
 def winner_of(results: Results) -> str | None:
-    """Find the best candidate among those that are better in anything; None if none is."""
+    """Find the best candidate among those with a better figure, None if there is none."""
     better = {row.policy for row in results.verdicts if row.verdict == "better"}
     return next((policy for policy in rank_candidates(results) if policy in better), None)
 
 
 def clauses_of(results: Results, rows: Iterable[Figure], found: Findings) -> list[str]:
-    """Say what a candidate does, each with its condition unless all changes share it."""
+    """Describe the effects of a candidate, each with its condition unless all changes share it."""
     conditions = {row.name: condition_of(row) for row in rows}
     return [
         f"{clause_of(results, row)} ({conditions[row.name]})"
@@ -168,7 +168,7 @@ def clauses_of(results: Results, rows: Iterable[Figure], found: Findings) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to do after a run, in one sentence."""
+    """The recommendation after a run, in one sentence."""
 
     kind: Literal["switch", "keep", "unclear"]
     sentence: str
@@ -177,7 +177,7 @@ class Answer:
 
 
 def answer(results: Results) -> Answer:
-    """Decide whether to switch, to keep the incumbent, or that this log cannot tell."""
+    """Decide whether to switch, to keep the incumbent, or that this log cannot decide."""
     incumbent, order = results.incumbent, rank_candidates(results)
     if not order:
         return Answer("keep", f"Only {incumbent} was replayed. There is no candidate to compare.")
@@ -189,7 +189,7 @@ def answer(results: Results) -> Answer:
     found = findings_of(results, best)
     deciding = {row.name for row in results.verdicts if row.primary} | {*aims(results)}
     worth = net_score(row for row in found.decided if row.name in deciding)
-    # A gain beside the aims is not worth an aim that may be lost.
+    # A gain outside the aims does not justify the possible loss of an aim.
     may_lose = any(row.gain < -row.margin for row in found.unclear if row.name in deciding)
     is_firm = any(may_decide(row.holds_for, results.rules) for row in found.gains)
     if not found.fatal and found.gains and (worth > 0 or not found.losses):
@@ -204,7 +204,7 @@ def answer(results: Results) -> Answer:
 
 
 def _describe_effects(results: Results, found: Findings) -> str:
-    """Say what a candidate does better, what that costs, and which effect stays unclear."""
+    """Describe the better figures of a candidate, the cost, and the effect that stays unclear."""
     clauses, costs = clauses_of(results, found.gains, found), clauses_of(results, found.losses, found)
     text = join_clauses(clauses)
     text += f", but {join_clauses(costs)}" if costs else ""
@@ -224,7 +224,7 @@ def _describe_effects(results: Results, found: Findings) -> str:
 
 
 def _equal(results: Results, order: Sequence[str]) -> str:
-    """Say that the best candidate does the same, and why not another one."""
+    """State that the best candidate does the same, and why no other was chosen."""
     others = [(name, of) for name in order[1:] for of in [findings_of(results, name)] if of.fatal or of.losses]
     if not others:
         return "no candidate differs by more than the margin."

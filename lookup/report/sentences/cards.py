@@ -1,4 +1,4 @@
-"""Summarise a candidate on a card: gains, costs, how sure that is, and what to do next."""
+"""Summarise a candidate on a card with gains, costs, significance, and the next step."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from lookup.score.verdict import GATE_LEVEL
 
 __all__ = ["PLACE", "card", "confirm_command", "explain_command"]
 
-#: Stands for the folder of a run in a command, where it is not known.
+#: Placeholder for the folder of a run in a command, where it is not known.
 PLACE = "RUN_DIR"
-#: Nobody has so many times the log, or so many times the replicates.
+#: Unrealistic multiples of the log, or of the replicates.
 _TOO_LARGE = 50.0
 #: Replicates to advise where there is one, and where there are too few for any verdict.
 _SEEDS, _FEWEST = 10, 5
 #: Share of an interval from which the placement is its main source.
 _PREVAILS = 0.7
-#: Largest probabilities between equals of what is very sure and of what is sure. At most LEVEL is fairly sure.
+#: Largest probabilities between equals for "very sure" and "sure". At most LEVEL is "fairly sure".
 _VERY, _SURE = 0.001, 0.01
 
-#: What people call a change with a verdict.
+#: Common words for a change with a verdict.
 _SIDES = ("gains", "better"), ("costs", "worse")
 _FACET_WORDS: Mapping[str, str] = {
     "better": "better", "worse": "worse", "equivalent": "the same", "identical": "the same", "inconclusive": "unclear"
@@ -50,11 +50,11 @@ _FACET_WORDS: Mapping[str, str] = {
 
 
 def card(results: Results, policy: str, folder: str = PLACE, *, is_first: bool = False) -> Card:
-    """Summarise a candidate, and those that decide alike, on a card.
+    """Summarise a candidate, and identical ones, on a card.
 
     Args:
-        folder: of the run, for commands.
-        is_first: stands below the answer, which has its gains and losses already.
+        folder: folder of the run, for commands.
+        is_first: whether it follows the answer, which has its gains and losses already.
     """
     group = [name for name in results.like(policy) if name != results.incumbent]
     found = findings_of(results, policy)
@@ -164,9 +164,9 @@ def _certainty(results: Results, found: Findings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Needed:
-    """What would show a change that this run leaves open, if it is as large as it looks."""
+    """The means to show a change that this run leaves open, if it is as large as it looks."""
 
-    #: how many times the log: an interval shrinks with the root of it
+    #: multiple of the log, since an interval shrinks with its square root
     factor: float
     #: replicates in place of a longer log
     seeds: int | None
@@ -181,7 +181,7 @@ class _Needed:
 
 
 def _estimate_needed(results: Results, policy: str, found: Findings) -> _Needed | None:
-    """Calculate the least that would show a change of a candidate; None if nobody has that much."""
+    """Compute the least means that would show a change of a candidate, None if they are unrealistic."""
     seeds = len(results.seeds)
     if seeds == 1:
         # Another placement is missing, and it is cheap.
@@ -189,7 +189,7 @@ def _estimate_needed(results: Results, policy: str, found: Findings) -> _Needed 
     # Fewer seeds carry no verdict, however narrow intervals become.
     fewest, needs = max(_FEWEST, replicates_for(GATE_LEVEL / max(1, results.comparisons.deciding))), []
     for row in found.unclear if policy not in results.placed_once else ():
-        # The interval for this log has no luck of the demand.
+        # The interval for this log does not include variation of the demand.
         half, placed = (row.change_high - row.change_low) / 2, (row.log_high - row.log_low) / 2
         # A change that the replay itself may bring is not worth the trouble.
         small = max(np.nan_to_num(row.margin), results.gaps.get(row.name, 0.0))
@@ -237,7 +237,7 @@ def confirm_command(folder: str, candidate: str | None, *, seeds: int | None = N
 
     Args:
         candidate: None for the winner of the run.
-        seeds: how many; None: as many as the run had.
+        seeds: number of seeds, None for as many as the run had.
         on_other_log: leave a place for another log.
     """
     words = ["lookup", "evaluate", "--confirm", folder]

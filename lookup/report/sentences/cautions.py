@@ -1,4 +1,4 @@
-"""Say what to know before a figure is trusted."""
+"""Describe the facts to know before a figure is trusted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FEWEST = 5
 
 
 def cautions(results: Results) -> list[str]:
-    """List the facts that a reader should know, those that may invalidate all figures first."""
+    """List the facts that a reader should know, starting with facts that may invalidate all figures."""
     about = (
         no_answer_sentences, _disagreeing_clusters, _units, _conditions, _few_seeds, _one_placement, _inputs, _fidelity,
         _distances,
@@ -30,7 +30,7 @@ def cautions(results: Results) -> list[str]:
 
 
 def no_answer_sentences(results: Results) -> Iterator[str]:
-    """Name the clusters in which nothing was answered: policies that answer nobody look like a result."""
+    """Name the clusters without any answer, since policies that answer no lookup look like a result."""
     rows = [row for row in results.figures if row.metric == "answered_ratio" and row.scope == "cluster"]
     answered = {row.cluster for row in rows if row.value != 0.0}
     for cluster in sorted({row.cluster for row in rows if row.cluster is not None} - answered):
@@ -41,7 +41,7 @@ def no_answer_sentences(results: Results) -> Iterator[str]:
 
 
 def idle_sentences(results: Results) -> Iterator[str]:
-    """Name the policies that cannot act on this log, with what would make them act: the first line of every report."""
+    """Name the policies that cannot act on this log, with a remedy, as the first line of every report."""
     for reason, names in _by_reason(results.cannot_act).items():
         yield f"{join_names(names)} cannot act on this log: {reason}."
 
@@ -71,7 +71,7 @@ def _disagreeing_clusters(results: Results) -> Iterator[str]:
 
 
 def _demand(results: Results) -> Figure | None:
-    """Find the figure whose units are those of the demand as a whole: answers, else the first one with units."""
+    """Find the figure with the units of the whole demand, which is answers, else the first one with units."""
     own = [row for row in results.pooled.values() if row.policy == results.incumbent and row.units is not None]
     return min(own, key=lambda row: row.metric != "answered_ratio", default=None)
 
@@ -92,7 +92,7 @@ def _units(results: Results) -> Iterator[str]:
 
 def _conditions(results: Results) -> Iterator[str]:
     figures: dict[str, list[Figure]] = {}
-    # Where it is so of the demand as a whole, the units say it.
+    # Where this holds for the whole demand, the units show it.
     demand = _demand(results)
     is_said = demand is not None and demand.units_assumed
     for row in results.verdicts:
@@ -158,7 +158,7 @@ def _fidelity(results: Results) -> Iterator[str]:
     margin, strange = results.rules.margin, []
     for row in compared:
         margins = [each.margin for each in results.verdicts if each.name == row.name and not math.isnan(each.margin)]
-        # A guarded metric's own margin is about losses, and far too small for what a log has besides its policy.
+        # A guarded metric's own margin is for losses, and is far too small for the other effects in a log.
         if row.gap > max(*margins, 0.0, margin * abs(row.value)):
             logged, low, high = map(number_text, (row.logged, row.replay_low, row.replay_high))
             strange.append(f"{row.label} ({logged} logged, {low} to {high} replayed)")

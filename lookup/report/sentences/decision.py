@@ -1,4 +1,4 @@
-"""Explain the exit code, what is undecided, and what chance does among so many comparisons."""
+"""Explain the exit code, the undecided figures, and the effect of chance among so many comparisons."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def comparison_counts(results: Results) -> Iterator[str]:
 
 
 def identical_sentence(results: Results) -> str:
-    """Say which policies are the same on this log."""
+    """Name the policies that are the same on this log."""
     groups = [group for group in results.identical if len(group) > 1]
     if not groups:
         return "No two policies take the same decisions."
@@ -125,7 +125,7 @@ def identical_sentence(results: Results) -> str:
 
 
 def at_best_sentence(results: Results) -> str | None:
-    """Say how good locality could be at best; None if that is not known."""
+    """Describe the best possible locality, None if that is not known."""
     texts = []
     for name in aims(results):
         bests = [row for row in results.pooled.values() if row.name == name and not math.isnan(row.at_best)]
@@ -139,7 +139,7 @@ def at_best_sentence(results: Results) -> str | None:
 
 
 def luck_sentence(results: Results) -> str | None:
-    """Say how much better the best of so many equals would look here; None if nothing is to be said."""
+    """Describe the advantage of the best of so many equals, None if there is nothing to report."""
     primary = [row.name for row in results.verdicts if row.primary]
     texts, most = [], 0
     for name in dict.fromkeys([*primary, BALANCE, MOVES]):

@@ -1,4 +1,4 @@
-"""Name figures and verdicts, and say what a policy does in one clause."""
+"""Name figures and verdicts, and describe the effect of a policy in one clause."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _NAMED = 2
 
 @dataclass(frozen=True, slots=True)
 class _Phrase:
-    """How people speak of a metric; `{key}`, `{before}`, `{after}` and `{difference}` are filled in."""
+    """Common words for a metric. `{key}`, `{before}`, `{after}` and `{difference}` are filled in."""
 
     name: str
-    #: what a policy does, its subject left out
+    #: effect of a policy, without its subject
     clause: str
     #: for `difference_text`
     noun: str = ""
@@ -73,12 +73,12 @@ _PHRASES: Mapping[str, _Phrase] = {
 
 
 def head_of(name: Name) -> str:
-    """Say what people call a figure, as a head: "load of the busiest broker"."""
+    """Write the common name of a figure as a head, such as "load of the busiest broker"."""
     return name_of(name).removeprefix("the ")
 
 
 def name_of(name: Name) -> str:
-    """Say what people call a figure, within a sentence: "the load of the busiest broker"."""
+    """Write the common name of a figure within a sentence, such as "the load of the busiest broker"."""
     metric, key = name
     phrase = _PHRASES.get(metric)
     if phrase is None:
@@ -94,7 +94,7 @@ def _add_key(text: str, name: Name) -> str:
 
 
 def clause_of(results: Results, row: Figure) -> str:
-    """Say what a policy does, as a clause without subject."""
+    """Describe the effect of a policy as a clause without subject."""
     before, after = values_of(results, row)
     phrase = _PHRASES.get(row.metric)
     if phrase is None:
@@ -106,7 +106,7 @@ def clause_of(results: Results, row: Figure) -> str:
 
 
 def values_of(results: Results, row: Figure) -> tuple[float, float]:
-    """Return the value of the incumbent and that of the policy."""
+    """Find the value of the incumbent and that of the policy."""
     before = results.incumbents(row)
     return math.nan if before is None else before.value, row.value
 
@@ -135,7 +135,7 @@ def word_of(row: Figure) -> str:
 
 
 def mark_of(row: Figure) -> str:
-    """Choose the mark of a verdict: open if it holds here and now only, light if it is none among so many."""
+    """Choose the mark of a verdict, open if it holds only here and now, light if revoked among so many."""
     if row.verdict is None:
         return ""
     if row.verdict == "inconclusive" and not row.has_interval:
@@ -151,10 +151,10 @@ _CONDITIONS: Mapping[HoldsFor, str] = {
 
 
 def condition_of(row: Figure, *, always: bool = False) -> str:
-    """Say when a verdict holds only; empty if it holds for the policy.
+    """Describe the restriction of a verdict, empty if it holds for the policy.
 
     Args:
-        always: of an inconclusive one as well.
+        always: whether an inconclusive verdict has it as well.
     """
     if row.holds_for is None or (row.verdict == "inconclusive" and not always):
         return ""

@@ -1,7 +1,8 @@
-"""The built-in metrics, registered through the same hook as those of third parties.
+"""The built-in metrics, registered through the same hook as metrics of third parties.
 
-Each answers sums per bundle or per cell that add over batches; definitions and formulas are in `docs/scoring.md`.
-`every_key` lists the keys a metric can ever have; without it, or if it is None, they depend on the log.
+Each computes sums per bundle or per cell that add up over batches. Definitions and formulas are in
+`docs/scoring.md`. `every_key` lists all possible keys of a metric. Without it, or if it is None, they
+depend on the log.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = [
 
 @hookimpl
 def lookup_register_metrics() -> tuple[type[Metric], ...]:
-    """Return the built-in metrics in the order in which reports show them."""
+    """Register the built-in metrics in the order of reports."""
     return (
         AnsweredRatio,
         IsolationRatio,

@@ -1,4 +1,4 @@
-"""Count answers: lookups that got a broker, the logged one, or one with the client's label."""
+"""Count answers, which are lookups with a broker, with the logged broker, or with a broker of the client's label."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AnsweredRatio(LookupQuotient):
     question: ClassVar[Question] = "log"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return answered lookups and lookups, shape (n_bundles, 2)."""
+        """Count answered lookups and lookups, shape (n_bundles, 2)."""
         served = batch.served
         answered = np.where(served.broker >= 0, served.lookups, 0.0)
         return per_bundle(batch, served.bundle, answered, served.lookups)
@@ -38,7 +38,7 @@ class AgreementRatio(LookupQuotient):
     better: ClassVar[Better] = "info"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return lookups answered as logged and answered lookups with a logged broker, shape (n_bundles, 2)."""
+        """Count lookups answered as logged and answered lookups with a logged broker, shape (n_bundles, 2)."""
         return np.stack([batch.agreed, batch.logged], axis=1)
 
 
@@ -50,14 +50,14 @@ class IsolationRatio(LookupQuotient):
     better: ClassVar[Better] = "up"
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one figure if a namespace has a policy, else none."""
+        """List one figure if a namespace has a policy, else none."""
         return (None,) if batch.namespaces.isolation else ()
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return lookups that brokers of the policies served and lookups of their namespaces, shape (n_bundles, 2)."""
+        """Count lookups that brokers of the policies served and lookups of their namespaces, shape (n_bundles, 2)."""
         served, rules = batch.served, batch.namespaces
         namespaces = [bundle.rpartition("/")[0] for bundle in batch.bundles]
-        # Nobody is there for unanswered lookups, whose broker is -1.
+        # Unanswered lookups, with broker -1, do not have a broker.
         hosts = [*(broker.host for broker in batch.brokers), None]
         known = {name: [bool(host and rules.permits(name, host)) for host in hosts] for name in {*namespaces}}
         permits = np.array([known[name] for name in namespaces], dtype=np.float64)
@@ -76,14 +76,14 @@ class MatchRatio(LookupQuotient):
     every_key: ClassVar[tuple[str, ...] | None] = None
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return every lookup property any client sends, sorted."""
+        """List every lookup property that a client sends, sorted."""
         return sorted({key for client in batch.clients for key in client.properties})
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return matched lookups and lookups that could match, shape (n_bundles, 2)."""
+        """Count matched lookups and lookups that could match, shape (n_bundles, 2)."""
         served = batch.served
         sent = [client.properties.get(str(key)) for client in batch.clients]
-        # Row 0 stands for unanswered lookups: it stays zero in both tables, so that these neither match nor count.
+        # Row 0 is for unanswered lookups. It stays zero in both tables, so that these neither match nor count.
         counts = np.zeros((1 + len(batch.brokers), len(sent)))
         counts[1:] = [value is not None for value in sent]
         matches = np.zeros_like(counts)

@@ -1,4 +1,4 @@
-"""Measure how evenly brokers are used: imbalance per cell of time, time spent overloaded, load that swings."""
+"""Measure the balance of brokers by imbalance per cell of time, time spent overloaded, and swings of load."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ImbalanceCv", "ImbalanceMaxMean", "LoadVariation", "OverloadRatio"]
 
 @dataclass(frozen=True)
 class ImbalanceMaxMean(CellQuotient):
-    """Per cell the largest weight a registered broker served / their mean; then the mean over cells by weight.
+    """Per cell the largest weight a registered broker served / their mean, then the mean over cells by weight.
 
     1.0 is perfect balance.
     """
@@ -28,24 +28,24 @@ class ImbalanceMaxMean(CellQuotient):
     bounds: ClassVar[tuple[float, float]] = (1.0, math.inf)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return max / mean x weight, and weight, shape (n_cells, 2)."""
+        """Compute max / mean x weight, and weight, shape (n_cells, 2)."""
         served = _served_by_registered(batch.cells)
-        # mean = weight / brokers, hence max / mean x weight = max x brokers: no division by an empty cell
+        # mean = weight / brokers, hence max / mean x weight = max x brokers, without a division by an empty cell
         brokers = batch.cells.registered.sum(axis=1)
         return np.stack([served.max(axis=1, initial=0.0) * brokers, served.sum(axis=1)], axis=1)
 
 
 @dataclass(frozen=True)
 class ImbalanceCv(CellQuotient):
-    """Per cell the standard deviation of the weight brokers served / their mean; then the mean over cells by weight.
+    """Per cell the standard deviation of the weight served / its mean, then the mean over cells by weight.
 
-    The deviation is that of a population, and the brokers are those that are registered. 0.0 is perfect balance.
+    The deviation is that of the population of registered brokers. 0.0 is perfect balance.
     """
 
     name: ClassVar[str] = "imbalance_cv"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return deviation / mean x weight, and weight, shape (n_cells, 2)."""
+        """Compute deviation / mean x weight, and weight, shape (n_cells, 2)."""
         served = _served_by_registered(batch.cells)
         brokers, weight = batch.cells.registered.sum(axis=1).astype(np.float64), served.sum(axis=1)
         mean = weight / np.maximum(brokers, 1)
@@ -63,11 +63,11 @@ class OverloadRatio(CellQuotient):
     question: ClassVar[Question] = "log"
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole, nothing if capacities are assumed."""
+        """List the whole, or no key if capacities are assumed."""
         return () if batch.cells.known_s is None or batch.cells.overloaded_s is None else (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return overloaded and known broker-seconds, shape (n_cells, 2)."""
+        """Compute overloaded and known broker-seconds, shape (n_cells, 2)."""
         overloaded, known = batch.cells.overloaded_s, batch.cells.known_s
         if overloaded is None or known is None:
             return np.zeros((len(batch.cells.start), 2))
@@ -84,16 +84,16 @@ class LoadVariation(CellQuotient):
     name: ClassVar[str] = "load_variation"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return discounted variation against the cell before, and weight, shape (n_cells, 2)."""
+        """Compute discounted variation against the previous cell, and weight, shape (n_cells, 2)."""
         cells = batch.cells
         steps, serving = np.zeros(cells.served.shape), _served_by_registered(cells)
         broker, cell = cells.registered.T.nonzero()
-        # Cells before a broker served anything are left out: its first load is no swing.
+        # Cells before a broker's first served lookup are left out, since its first load is not a swing.
         is_step = (broker[1:] == broker[:-1]) & np.logical_or.accumulate(serving > 0)[cell[:-1], broker[:-1]]
         steps[cell[1:][is_step], broker[1:][is_step]] = np.diff(cells.served[cell, broker])[is_step]
         return np.stack([discount_trend(steps).sum(axis=1), serving.sum(axis=1)], axis=1)
 
 
 def _served_by_registered(cells: Cells) -> FloatArray:
-    """Return the weight that registered brokers served by cell, 0.0 for the others, shape (n_cells, n_brokers)."""
+    """Compute the weight that registered brokers served by cell, 0.0 for others, shape (n_cells, n_brokers)."""
     return np.where(cells.registered, cells.served, 0.0)

@@ -1,4 +1,4 @@
-"""Count changes of owner: decisions a policy made, bundles it moved, moves in vain or in circles, weight that moved."""
+"""Count changes of owner, such as a policy's decisions, its moves, redundant or circular moves, and moved weight."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ IndexArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Assignments(ChangeTotal):
-    """Decisions that gave a bundle an owner; transfers to a destination that the shedder names are moves only."""
+    """Decisions that gave a bundle an owner. Transfers to a destination of the shedder count only as moves."""
 
     name: ClassVar[str] = "assignments"
     unit: ClassVar[str] = "decisions"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return decisions, shape (n_bundles + n_events, 1)."""
+        """Count decisions, shape (n_bundles + n_events, 1)."""
         return _sum_changes(batch, lambda changes: changes.decided.astype(np.float64))
 
 
 @dataclass(frozen=True)
 class Moves(ChangeTotal):
-    """Ownership changes to a different owner, by cause; a bundle's first assignment is none."""
+    """Ownership changes to a different owner, by cause. A bundle's first assignment does not count."""
 
     name: ClassVar[str] = "moves"
     unit: ClassVar[str] = "moves"
     every_key: ClassVar[tuple[str, ...]] = tuple(CAUSE_WORDS)
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole and every cause, nothing if owners are not known."""
+        """List the whole and every cause, or no key if owners are not known."""
         return () if batch.changes is None else (None, *CAUSE_WORDS)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return moves, all or those of one cause, shape (n_bundles + n_events, 1)."""
+        """Count moves, all or those of one cause, shape (n_bundles + n_events, 1)."""
 
         def of_cause(changes: OwnerChanges) -> FloatArray:
             moves = _moves_of(changes)
@@ -58,37 +58,37 @@ class Moves(ChangeTotal):
 
 @dataclass(frozen=True)
 class Unloads(ChangeTotal):
-    """Bundles taken from their owner, wherever they go next: clients reconnect also if they come back to it."""
+    """Bundles taken from their owner, for any next owner, since clients reconnect even to the same one."""
 
     name: ClassVar[str] = "unloads"
     unit: ClassVar[str] = "unloads"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return unloads, shape (n_bundles + n_events, 1)."""
+        """Count unloads, shape (n_bundles + n_events, 1)."""
         return _sum_changes(batch, lambda changes: (changes.broker < 0).astype(np.float64))
 
 
 @dataclass(frozen=True)
 class RedundantMoves(ChangeTotal):
-    """Moves that lead back: when one returns to an owner left at most `window_s` ago, all moves from there to here."""
+    """Moves on the way back to an owner that the bundle left at most `window_s` ago, including the departure."""
 
     name: ClassVar[str] = "redundant_moves"
     unit: ClassVar[str] = "moves"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return redundant moves, shape (n_bundles + n_events, 1)."""
+        """Count redundant moves, shape (n_bundles + n_events, 1)."""
         window_us = batch.window_s * 1_000_000
 
         def redundant(changes: OwnerChanges) -> FloatArray:
             moves = np.flatnonzero(_moves_of(changes))
-            # Stable: moves of a bundle become neighbours and stay in order of time. The children of a split have a path
-            # of their own each.
+            # Stable, so moves of a bundle become neighbours and stay in order of time. The children of a split each
+            # have a path of their own.
             moves = moves[np.argsort(changes.path[moves], kind="stable")]
             left = _last_departures(changes, moves)
             returns = np.flatnonzero(left >= 0)
             returns = returns[changes.ts[moves[returns]] - changes.ts[moves[left[returns]]] <= window_us]
-            # Every move in a closed interval [departure, return] is redundant: one more interval is open from its
-            # departure on, one fewer after its return.
+            # Every move in a closed interval [departure, return] is redundant. The number of open intervals increases
+            # by one from the departure on, and decreases by one after the return.
             size = len(moves)
             depth = np.bincount(left[returns], minlength=size + 1) - np.bincount(returns + 1, minlength=size + 1)
             marks = np.zeros(len(changes.ts))
@@ -100,27 +100,27 @@ class RedundantMoves(ChangeTotal):
 
 @dataclass(frozen=True)
 class MovedWeight(ChangeTotal):
-    """The bundle's ledger weight at each move, added up: what reconnects because of moves."""
+    """The sum of the bundle's ledger weight at each move, which is the weight that reconnects because of moves."""
 
     name: ClassVar[str] = "moved_weight"
     unit: ClassVar[str] = "weight/s"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return moved weight per second, shape (n_bundles + n_events, 1)."""
+        """Compute moved weight per second, shape (n_bundles + n_events, 1)."""
         return _sum_changes(batch, lambda changes: np.where(_moves_of(changes), changes.weight, 0.0))
 
 
 @dataclass(frozen=True)
 class _GraphMoves(ChangeTotal):
-    """Moves on the cycles of the graph of moves between brokers, or the others; see `lookup.model.churn`."""
+    """Moves on the cycles of the graph of moves between brokers, or the others, as in `lookup.model.churn`."""
 
     unit: ClassVar[str] = "moves"
     #: whether those on cycles are counted, or those on none
     on_cycles: ClassVar[bool]
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return how many moves are counted, shape (n_bundles + n_events, 1)."""
-        # The epochs of a run before the last have no changes; they must not drive those of the last out of the cache.
+        """Count the moves of this kind, shape (n_bundles + n_events, 1)."""
+        # The earlier epochs of a run do not have changes, and must not remove those of the last from the cache.
         if batch.changes is None or not len(batch.changes.bundle):
             return np.zeros((len(batch.bundles) + len(batch.events), 1))
         moves, are_on_cycles = _graph(batch.changes)
@@ -131,7 +131,7 @@ class _GraphMoves(ChangeTotal):
 
 @dataclass(frozen=True)
 class CycleMoves(_GraphMoves):
-    """Moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with."""
+    """Moves on cycles of the graph of moves, without which brokers have the same numbers of bundles."""
 
     name: ClassVar[str] = "cycle_moves"
     on_cycles: ClassVar[bool] = True
@@ -146,7 +146,7 @@ class NecessaryMoves(_GraphMoves):
     on_cycles: ClassVar[bool] = False
 
 
-# Two metrics ask for the graph of the same changes, one after the other; changes are equal by identity.
+# Two metrics in a row need the graph of the same changes. Changes are equal by identity.
 @lru_cache(maxsize=1)
 def _graph(changes: OwnerChanges) -> tuple[IndexArray, BoolArray]:
     moves = np.flatnonzero(_moves_of(changes))
@@ -166,9 +166,10 @@ def _sum_changes(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> 
 
 
 def _last_departures(changes: OwnerChanges, moves: IndexArray) -> IndexArray:
-    """Return for each move the position in `moves` of the last one before it that left its destination; -1 for none.
+    """Find for each move the position in `moves` of the latest earlier departure from its destination, or -1.
 
-    Both ends of all moves are put in one order of (bundle, broker, position); the departure sought is the last before.
+    Both ends of all moves are sorted together by (bundle, broker, position). The departure is the last one
+    before.
     """
     size, brokers = len(moves), int(max(changes.source.max(initial=0), changes.broker.max(initial=0))) + 1
     positions = np.arange(size)

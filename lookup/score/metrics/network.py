@@ -18,7 +18,7 @@ __all__ = ["NetworkCost", "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95"
 
 @dataclass(frozen=True)
 class NetworkMsMean(LookupQuotient):
-    """Distance from client to broker in ms, weighted, over lookups whose ends stand at comparable places."""
+    """Distance from client to broker in ms, weighted, over lookups whose ends have comparable locations."""
 
     name: ClassVar[str] = "network_ms_mean"
     unit: ClassVar[str] = "ms"
@@ -26,20 +26,20 @@ class NetworkMsMean(LookupQuotient):
     better: ClassVar[Better] = "down"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return weight x ms and weight, shape (n_bundles, 2)."""
+        """Compute weight x ms and weight, shape (n_bundles, 2)."""
         distance, known = _split_unknown(batch.distance_ms)
         return per_bundle(batch, batch.served.bundle, _weigh_groups(batch, distance), _weigh_groups(batch, known))
 
 
 @dataclass(frozen=True)
 class NetworkCoveredRatio(LookupQuotient):
-    """Answered weight whose distance is known / answered weight: how much `network_ms_mean` is about."""
+    """Answered weight with a known distance / answered weight, which is the coverage of `network_ms_mean`."""
 
     name: ClassVar[str] = "network_covered_ratio"
     better: ClassVar[Better] = "info"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return the covered weight and the answered weight, shape (n_bundles, 2)."""
+        """Compute the covered weight and the answered weight, shape (n_bundles, 2)."""
         served = batch.served
         _, known = _split_unknown(batch.distance_ms)
         answered = np.where(served.broker >= 0, served.weight, 0.0)
@@ -48,10 +48,10 @@ class NetworkCoveredRatio(LookupQuotient):
 
 @dataclass(frozen=True)
 class NetworkMsP95:
-    """The smallest distance in ms below which, itself included, lie 95 % of the covered weight.
+    """The smallest distance in ms such that 95 % of the covered weight is at or below it.
 
-    Distances come from the topology, so there are few different ones: the rows are those, in ascending order, and exact
-    quantiles add over batches and clusters.
+    Distances come from the topology, so there are few different ones. They are the rows, in ascending order, so
+    exact quantiles add up over batches and clusters.
     """
 
     name: ClassVar[str] = "network_ms_p95"
@@ -63,22 +63,23 @@ class NetworkMsP95:
     every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole."""
+        """List the whole."""
         return (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return weight and weight x ms by possible distance, shape (n_distances, 2)."""
+        """Compute weight and weight x ms by possible distance, shape (n_distances, 2)."""
         distance, known = _split_unknown(batch.distance_ms)
         weight = np.bincount(batch.pairs, weights=batch.served.weight, minlength=distance.size)
-        # every distance two locations of the topology may have: the rows are the same in all batches of a run
+        # all possible distances between two locations of the topology, so that the rows are the same in all batches of
+        # a run
         steps = np.array(batch.topology.distances)
-        # nearest, not equal: the two directions of one path may differ in their last bit
+        # nearest, not equal, since the two directions of one path may differ in their last bit
         nearest = np.searchsorted((steps[1:] + steps[:-1]) / 2, distance.ravel())
         total = np.bincount(nearest, weights=weight * known.ravel(), minlength=len(steps))
         return np.stack([total, total * steps], axis=1)
 
     def value(self, sums: FloatArray) -> FloatArray:
-        """Return the weighted quantile of all rows, one number."""
+        """Compute the weighted quantile of all rows, one number."""
         # a distance without weight has no quotient
         covered = sums[sums[:, 0] > 0]
         if not len(covered):
@@ -91,7 +92,7 @@ class NetworkMsP95:
 
 @dataclass(frozen=True)
 class NetworkCost:
-    """Price of the traffic between clients and brokers: weight x `bytes_per_weight` / 1e9 x price per GB."""
+    """Price of the traffic between clients and brokers, weight x `bytes_per_weight` / 1e9 x price per GB."""
 
     name: ClassVar[str] = "network_cost"
     unit: ClassVar[str] = "currency"
@@ -102,11 +103,11 @@ class NetworkCost:
     every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole, nothing if the bytes of a lookup are unknown."""
+        """List the whole, or no key if the bytes of a lookup are unknown."""
         return () if batch.bytes_per_weight is None else (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return the cost and the covered weight, shape (n_bundles, 2)."""
+        """Compute the cost and the covered weight, shape (n_bundles, 2)."""
         price, known = _split_unknown(batch.price_per_gb)
         gigabytes = (batch.bytes_per_weight or 0.0) / 1e9
         return per_bundle(
@@ -114,17 +115,17 @@ class NetworkCost:
         )
 
     def value(self, sums: FloatArray) -> FloatArray:
-        """Return the cost in the topology's currency, NaN if no distance is known."""
+        """Compute the cost in the topology's currency, NaN if no distance is known."""
         cost: FloatArray = np.where(sums[..., 1] > 0, sums[..., 0], np.nan)
         return cost
 
 
 def _weigh_groups(batch: Batch, table: FloatArray) -> FloatArray:
-    """Return each group's weight times the figure of its pair, shape (n_groups,)."""
+    """Compute each group's weight times the figure of its pair, shape (n_groups,)."""
     return batch.served.weight * of_pairs(batch, table)
 
 
 def _split_unknown(table: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the figure of every pair, 0.0 if it is unknown, and whether it is known, 1.0 or 0.0."""
+    """Split figures of pairs into the figure, 0.0 if it is unknown, and whether it is known, 1.0 or 0.0."""
     known = ~np.isnan(table)
     return np.where(known, table, 0.0), known.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Arithmetic that all metrics share: sums per bundle or event, figures of pairs of broker and client, quotients."""
+"""Compute sums per bundle or event, figures of pairs of broker and client, and quotients for all metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 
 
 def per_bundle(batch: Batch, bundles: NDArray[np.int64], *figures: FloatArray) -> FloatArray:
-    """Add figures up by bundle.
+    """Add up figures by bundle.
 
     Args:
         bundles: the bundle of each figure, shape (n,).
@@ -35,7 +35,7 @@ def per_bundle(batch: Batch, bundles: NDArray[np.int64], *figures: FloatArray) -
 
 
 def per_unit(batch: Batch, changes: OwnerChanges, *figures: FloatArray) -> FloatArray:
-    """Add figures of changes of owner up by what they vary with: the event that led to them, else their bundle.
+    """Add up figures of changes of owner by the event that led to them, else by their bundle.
 
     The eight bundles of one lost broker move together, and are one observation.
 
@@ -52,10 +52,10 @@ def per_unit(batch: Batch, changes: OwnerChanges, *figures: FloatArray) -> Float
 
 
 def of_pairs(batch: Batch, table: FloatArray) -> FloatArray:
-    """Look up the figure of each group's pair of broker and client, shape (n_groups,).
+    """Find the figure of each group's pair of broker and client, shape (n_groups,).
 
     Args:
-        table: shape (1 + n_brokers, n_clients); the first row is that of unanswered lookups.
+        table: shape (1 + n_brokers, n_clients), with the first row for unanswered lookups.
     """
     # one flat index is several times faster than two
     figures: FloatArray = table.ravel()[batch.pairs]
@@ -69,11 +69,11 @@ class _Quotient:
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole."""
+        """List the whole."""
         return (None,)
 
     def value(self, sums: FloatArray) -> FloatArray:
-        """Divide the first column of totals by the second, shape (..., 2) to (...); NaN if the second is zero."""
+        """Divide the first column of totals by the second, shape (..., 2) to (...), NaN if the second is zero."""
         dividend, divisor = sums[..., 0], sums[..., 1]
         quotient = np.full(divisor.shape, np.nan)
         # `where` spares the warning about a division by zero that a plain quotient would give
@@ -83,7 +83,7 @@ class _Quotient:
 
 @dataclass(frozen=True)
 class LookupQuotient(_Quotient):
-    """Quotient of two totals over lookups, by bundle: a share of them, unless a metric says otherwise."""
+    """Quotient of two totals over lookups, by bundle. By default it is a share of lookups."""
 
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     grain: ClassVar[Grain] = "lookup"
@@ -103,7 +103,7 @@ class CellQuotient(_Quotient):
 
 @dataclass(frozen=True)
 class ChangeTotal:
-    """Total over changes of owner; metrics differ in which changes count, and how much."""
+    """Total over changes of owner. Metrics differ in the changes that they count, and in their weight."""
 
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
     better: ClassVar[Better] = "down"
@@ -113,7 +113,7 @@ class ChangeTotal:
     luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement", "events")
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole, nothing if owners are not known."""
+        """List the whole, or no key if owners are not known."""
         return () if batch.changes is None else (None,)
 
     def value(self, sums: FloatArray) -> FloatArray:
