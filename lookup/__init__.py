@@ -1,9 +1,8 @@
 """Write, replay, judge and run policies for Apache Pulsar's placement decisions.
 
 The public names of the model and of the hooks are here, and the functions for programs, which raise
-`errors.PulsarLookupError`, in a sentence, for anything that the caller has to change. Everything else is
-imported from its room. A name is loaded at its first use, since commands and the workers of Spark need few
-of them.
+`errors.PulsarLookupError`, in a sentence, for anything that the caller has to change. Everything else is imported from
+its room. A name is loaded at its first use, since commands and the workers of Spark need few of them.
 """
 
 from importlib import import_module

@@ -230,7 +230,6 @@ def root_parser(words: Sequence[str] | None = None) -> Parser:
 
 
 def _overview() -> str:
-    """Write the description of the program, with a line for each command."""
     lines = ["Replay lookup logs of Apache Pulsar against placement policies and judge the policies."]
     for heading, firsts in HEADINGS.items():
         lines += ["", f"{heading}:"]

@@ -15,8 +15,7 @@
         └── ContractError        a part's answer breaks its protocol, which always ends the run
             └── ReadsError       a part touched a field it did not declare in `reads`
 
-Expected outcomes (a broker was filtered, a lookup was declined, a line was unreadable) are values, never
-exceptions.
+Expected outcomes (a broker was filtered, a lookup was declined, a line was unreadable) are values, never exceptions.
 """
 
 from __future__ import annotations

@@ -69,8 +69,7 @@ def apply(
         journal: path, by default that of the plan with the suffix `.journal`.
 
     Raises:
-        InputError: if plan, journal or cluster do not match, owners cannot be read, or the token may not
-            unload.
+        InputError: if plan, journal or cluster do not match, owners cannot be read, or the token may not unload.
         StateError: if shedding cannot be switched on again.
     """
     content, path = read_plan(plan), Path(journal or journal_of(plan))

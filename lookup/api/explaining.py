@@ -119,8 +119,7 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     Args:
         settings: path of an evaluation, or its content.
         topic: a short name is completed to one in public/default.
-        brokers: times of registrations, as for `evaluate`, by default `inputs.brokers`, or `brokers`, of the
-            settings.
+        brokers: times of registrations, as for `evaluate`, by default `inputs.brokers`, or `brokers`, of the settings.
         properties: lookup properties that the client sends.
         client: client for which `[[clients]]` adds properties.
         cluster: needed if there are several.

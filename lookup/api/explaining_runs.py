@@ -1,14 +1,12 @@
 """Explain the events of a finished run, such as the owners of a topic, a decision, or a cycle.
 
-The records of a run are read from its folder. Unrecorded data, which is the load that policies saw and the
-answer of every part, comes from replaying the log once more up to that instant. It is compared with the
-record.
+The records of a run are read from its folder. Unrecorded data, which is the load that policies saw and the answer of
+every part, comes from replaying the log once more up to that instant. It is compared with the record.
 
-All functions take the folder or URI that an evaluation has written. `cluster` and `policy` have to be given
-only if several are possible, and `seed` is by default the first replicate. Functions that read the log
-again take `workers`, a Spark session or `InProcess()`, by default as for `evaluate` with the same log. They
-call `progress` with one short sentence at each step. All raise a `PulsarLookupError`, a sentence, for
-anything that the caller has to change.
+All functions take the folder or URI that an evaluation has written. `cluster` and `policy` have to be given only if
+several are possible, and `seed` is by default the first replicate. Functions that read the log again take `workers`, a
+Spark session or `InProcess()`, by default as for `evaluate` with the same log. They call `progress` with one short
+sentence at each step. All raise a `PulsarLookupError`, a sentence, for anything that the caller has to change.
 """
 
 from __future__ import annotations
@@ -302,7 +300,6 @@ def _at_work(run: Run, workers: Workers | None, progress: Callable[[str], None])
 
 
 def _require_same_inputs(run: Run) -> EvaluationFile:
-    """Check that the tables of a run are unchanged, and return its settings."""
     settings = settings_of(run)
     if settings.inputs.lookups is None:
         raise InputError(f"{run.path}: its lookups were {FRAME}, which cannot be read again; evaluate a file")

@@ -35,8 +35,7 @@ def fit_frame(
     """Convert a frame to the columns of a table, or brokers without times to a list of mappings.
 
     Raises:
-        InputError: if it is not a table, or cannot be read, with the missing column, or the first invalid
-            value.
+        InputError: if it is not a table, or cannot be read, with the missing column, or the first invalid value.
     """
     columns = {column.name: column for column in TABLES[table]}
     frame = _rows(frame, columns, table)

@@ -92,16 +92,15 @@ def generate(
     """Write a synthetic but realistic log. The same figures give the same rows.
 
     Args:
-        output: folder for the tables, which must not exist or be empty, by default a temporary one, which is
-            removed with the returned object.
+        output: folder for the tables, which must not exist or be empty, by default a temporary one, which is removed
+            with the returned object.
         force: replace earlier tables in `output`.
         progress: called with one short sentence before the log is written.
         figures: the options of `lookup generate`, like `lookups=20_000`, `topics`, `brokers`, `hours`, `seed`,
             `policy`. `start` is a time or a text like "2026-01-05T00:00:00Z".
 
     Raises:
-        SettingsError: with every figure that is unknown, wrong or out of range, or with the mistake in the
-            policy.
+        SettingsError: with every figure that is unknown, wrong or out of range, or with the mistake in the policy.
         InputError: if the output cannot be written, which is then unchanged.
     """
     settings = figures_of(figures)

@@ -1,7 +1,6 @@
 """Use a program's tables in a function in place of the tables that its settings name.
 
-A frame is written into a file of the call. Messages do not name that file, since mistakes are about the
-argument.
+A frame is written into a file of the call. Messages do not name that file, since mistakes are about the argument.
 """
 
 from __future__ import annotations

@@ -42,12 +42,11 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         force: replace earlier tables in `output`.
         max_quarantine_ratio: share of unreadable records, in [0, 1], above which nothing is written.
         plugin_files: Python files that register readers.
-        workers: a Spark session, or `InProcess()`. The default is the active session, else this process and
-            forks of it for files of fewer than 20 MB together, else a local session, which stays.
+        workers: a Spark session, or `InProcess()`. The default is the active session, else this process and forks of it
+            for files of fewer than 20 MB together, else a local session, which stays.
 
     Raises:
-        PulsarLookupError: in one sentence, for anything that the caller has to change. `output` is then
-            unchanged.
+        PulsarLookupError: in one sentence, for anything that the caller has to change. `output` is then unchanged.
     """
     require_path("output", output)
     if mapping is not None:

@@ -37,11 +37,10 @@ def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
     """Inspect a log before its replay, with demand, labels, load, and mismatches with settings.
 
     Args:
-        lookups: the log, a path or a frame as for `evaluate`, which this process reads, by default
-            `inputs.lookups` of the settings.
+        lookups: the log, a path or a frame as for `evaluate`, which this process reads, by default `inputs.lookups` of
+            the settings.
         settings: an evaluation whose brokers, rules and policies are compared with the log, or its content.
-        brokers: with settings, a table in place of theirs, as for `evaluate`. The same applies to the other
-            three.
+        brokers: with settings, a table in place of theirs, as for `evaluate`. The same applies to the other three.
         overrides: settings by key path, which take precedence over those given.
         progress: called with one short sentence at each step.
         warn: called with a sentence that a user should read.

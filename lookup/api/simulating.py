@@ -122,10 +122,7 @@ def simulate(
 
 
 def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]:
-    """Read all scenarios before the first is run.
-
-    So a mistake in the last one is not found only after minutes.
-    """
+    """Read all scenarios before the first is run. So a mistake in the last one is not found only after minutes."""
     named: dict[str, Any] = {"scenarios": scenarios}
     if isinstance(scenarios, Sequence) and not isinstance(scenarios, str):
         named = {f"scenarios[{number}]": given for number, given in enumerate(scenarios)}

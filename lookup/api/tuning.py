@@ -125,8 +125,7 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     Args:
         settings: path of a search (`[tune]` and `[[spaces]]`), or its content.
         lookups: the log, as for `evaluate`, like the other tables, by default those of its evaluation.
-        output: folder for the results. An interrupted search in it is resumed. The default is a temporary
-            folder.
+        output: folder for the results. An interrupted search in it is resumed. The default is a temporary folder.
         force: begin again, and replace earlier results.
         no_holdout: do not seal a part of the log, for a log that is too short. No result is confirmed then.
         overrides: settings by key path, of the search (`tune.candidates`) and of its evaluation.

@@ -224,7 +224,6 @@ class _Recording:
             self.observer.take(records.get_nowait())
 
     def end(self) -> None:
-        """Mark the end and write the remaining rows."""
         self.observer.note("stopped", now_us())
         self._write()
 

@@ -266,7 +266,6 @@ class Observer:
             self._divide(record)
 
     def _divide(self, record: Bundles) -> None:
-        """Record the splits that a list of bundles shows and nothing has explained."""
         known, ends = self._boundaries[record.namespace], record.boundaries
         before = sorted(known)
         parents: dict[BundleRange, list[int]] = {}

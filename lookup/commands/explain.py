@@ -1,8 +1,7 @@
 """Carry out `lookup explain`, which explains every policy's answer to one request, or the events of a run.
 
-A request is evaluated, without Spark, in a cluster with the brokers that are registered at one moment. No
-broker owns a bundle yet, and load is known only from `--usage`. Questions about a run's folder are answered
-in `explain_run.py`.
+A request is evaluated, without Spark, in a cluster with the brokers that are registered at one moment. No broker owns a
+bundle yet, and load is known only from `--usage`. Questions about a run's folder are answered in `explain_run.py`.
 """
 
 from __future__ import annotations
@@ -130,7 +129,6 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
 
 
 def _unread(scene: Scene, policies: Sequence[Policy], properties: Mapping[str, str]) -> Iterator[str]:
-    """Name the properties of the request that no policy reads, with the likely intended ones."""
     reads = frozenset[str]().union(*(policy.reads for policy in policies))
     if not policies or "properties" in reads:
         return

@@ -96,7 +96,6 @@ def _require_topic(run: Run, topic: str) -> None:
 def _answer_question(
     arguments: argparse.Namespace, workers: Workers, report: Callable[[str], None]
 ) -> tuple[Any, Callable[[Console], None]]:
-    """Answer the question of the flags with a JSON object and a function that prints it."""
     from lookup.api.explaining_runs import explain_cycle, explain_decision, explain_owners
 
     folder, at_us = arguments.config, arguments.at_us

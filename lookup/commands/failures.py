@@ -1,9 +1,8 @@
 """Turn the early ends of a run into sentences, such as interruptions, failed Spark jobs and system errors.
 
-Spark's errors contain the traceback of a worker as text, and pyspark does not have a type or field for the
-cause. So their texts are matched, only here, and their types are recognised by module name, because
-commands must fail well without pyspark, too. `tests/commands/test_failures.py` makes Spark fail and notices
-if a release changes the words.
+Spark's errors contain the traceback of a worker as text, and pyspark does not have a type or field for the cause. So
+their texts are matched, only here, and their types are recognised by module name, because commands must fail well
+without pyspark, too. `tests/commands/test_failures.py` makes Spark fail and notices if a release changes the words.
 """
 
 from __future__ import annotations
@@ -16,12 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 __all__ = [
-    "ENDING",
-    "handled_by",
-    "interrupted_later",
-    "is_interruption",
-    "remaining_files",
-    "sentences_of_spark",
+    "ENDING", "handled_by", "interrupted_later", "is_interruption", "remaining_files", "sentences_of_spark",
     "sentences_of_system",
 ]  # fmt: skip
 
@@ -87,8 +81,7 @@ def interrupted_later() -> Iterator[None]:
 def is_interruption(error: BaseException) -> bool:
     """Check whether an error is Ctrl-C or a consequence of it.
 
-    Pyspark's handler cancels all jobs, so a thread that waits for a job may fail before the interruption
-    arrives.
+    Pyspark's handler cancels all jobs, so a thread that waits for a job may fail before the interruption arrives.
     """
     return any(isinstance(link, KeyboardInterrupt) or _CANCELLED in str(link) for link in _chain(error))
 

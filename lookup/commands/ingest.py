@@ -104,7 +104,6 @@ def _run(arguments: argparse.Namespace) -> int:
     permitted = arguments.max_quarantine_ratio
 
     def manifest() -> bytes:
-        """Describe how the tables were made."""
         facts = RunFacts(
             command=arguments.argv,
             exit_code=0,
@@ -137,10 +136,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _require_apart(read: Mapping[str, str], output: str) -> None:
-    """Refuse inputs that an ingest would replace or that contain its output.
-
-    They would be lost, or read again.
-    """
+    """Refuse inputs that an ingest would replace or that contain its output. They would be lost, or read again."""
     from lookup.logs.ingest import QUARANTINE_TABLE
     from lookup.logs.outputs import relation
     from lookup.logs.schema import CANONICAL

@@ -50,10 +50,7 @@ class Command:
 
 
 class _HelpFormatter(argparse.HelpFormatter):
-    """A formatter of help that wraps sentences only at blanks and lists commands before flags.
-
-    So flags stay whole.
-    """
+    """A formatter of help that wraps sentences only at blanks and lists commands before flags. So flags stay whole."""
 
     # argparse does not have a public place for either, so tests/commands/test_options.py pins the result.
     def _split_lines(self, text: str, width: int) -> list[str]:

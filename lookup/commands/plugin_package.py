@@ -34,8 +34,7 @@ def plugin_name(text: str) -> str:
     """Read the name of a new distribution, in lower case with hyphens, as package indexes do.
 
     Raises:
-        argparse.ArgumentTypeError: if it is not such a name, or hides a module or replaces an existing
-            distribution.
+        argparse.ArgumentTypeError: if it is not such a name, or hides a module or replaces an existing distribution.
     """
     if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", text):
         right = "letters, digits and, between them, '-', '_' and '.' would be right, as in rack-aware"

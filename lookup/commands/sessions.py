@@ -1,8 +1,7 @@
 """Start Spark for a command, with sentences for possible failures, and stop it before files are removed.
 
-Spark 4 and Py4J 0.10.9 do not have a public way to silence threads whose failure the main thread reports as
-well. Only this file knows their log texts, and `tests/commands/test_sessions.py` fails if a release changes
-one.
+Spark 4 and Py4J 0.10.9 do not have a public way to silence threads whose failure the main thread reports as well. Only
+this file knows their log texts, and `tests/commands/test_sessions.py` fails if a release changes one.
 """
 
 from __future__ import annotations

@@ -21,20 +21,8 @@ from rich.text import Text
 from lookup.model.quoting import json_text, printed_line, quantity
 
 __all__ = [
-    "DataConsole",
-    "Stages",
-    "data_console",
-    "detail",
-    "note",
-    "plain",
-    "plain_table",
-    "print_json",
-    "progress",
-    "redirect_prints",
-    "say",
-    "stdout",
-    "volume",
-    "warn",
+    "DataConsole", "Stages", "data_console", "detail", "note", "plain", "plain_table", "print_json", "progress",
+    "redirect_prints", "say", "stdout", "volume", "warn",
 ]  # fmt: skip
 
 #: Columns of files and pipes, which have no width and must not wrap.
@@ -131,8 +119,7 @@ def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequenc
     """Print a table, with columns as wide as their contents.
 
     Args:
-        folded: number of the column that takes the remaining width on a narrow terminal, by default the last
-            one.
+        folded: number of the column that takes the remaining width on a narrow terminal, by default the last one.
     """
     # Without a terminal in ASCII: a file or a pipe may be read in any encoding.
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)

@@ -32,7 +32,6 @@ class _Printer:
         self._is_first = True
 
     def take(self, message: Message) -> None:
-        """Handle a message, and print its changes."""
         if isinstance(message, Trouble):
             if message.sentence not in self._warned:
                 self._warned.add(message.sentence)

@@ -136,7 +136,6 @@ def upgrade_of(path: str, running: Release, to: Release) -> Upgrade:
 
 
 def _effect(today: Today, acting: Collection[str]) -> Mapping[str, object]:
-    """Collect the parts of a policy, and the values of the keys that change their parameters."""
     values = {key: value for key, value in today.table["broker_conf"].items() if key in acting}
     return {**today.table, "broker_conf": values, "refused": today.refusals}
 

@@ -89,7 +89,6 @@ class CycleSums:
         return named
 
     def _details(self, reason: str) -> str:
-        """Describe in brackets the smallest shortfall of a shedder, and the reasons for its rejected proposals."""
         details = [f"at most {self.short[reason]}"] if reason in self.short else []
         if reason == "no-bundles":
             details += [f"{quantity(count, 'proposal')} refused: {why}" for why, count in sorted(self.refused.items())]

@@ -1,13 +1,12 @@
 """Run one cycle of a shedder or a splitter, in which every proposal is judged at once and answered through `send`.
 
-Rules for editing this file: a proposal is judged by the books at that moment, so each accepted proposal
-changes the ruling on the next. Loads are never recomputed inside a cycle. A cycle of the modular manager is
-different. Every bundle is judged and placed by the owners at its start, and all of them are moved after the
-last proposal.
+Rules for editing this file: a proposal is judged by the books at that moment, so each accepted proposal changes the
+ruling on the next. Loads are never recomputed inside a cycle. A cycle of the modular manager is different. Every bundle
+is judged and placed by the owners at its start, and all of them are moved after the last proposal.
 
-The rules for all shedders and splitters are here. They define which bundles may be taken from their owners,
-which can be divided, and whether a cycle takes place. Hit counts, cool-downs and limits belong to the part,
-which keeps them in its memory.
+The rules for all shedders and splitters are here. They define which bundles may be taken from their owners, which can
+be divided, and whether a cycle takes place. Hit counts, cool-downs and limits belong to the part, which keeps them in
+its memory.
 
 Source: `docs/pulsar/load-managers.md`.
 """
@@ -364,7 +363,6 @@ class _ModularBooks(_UnloadBooks):
         self._named: dict[str, Unload] = {}
 
     def ruling(self, change: Unload, *, is_probe: bool = False) -> Ruling:
-        """Refuse the bundles that shedders of the modular manager spare, and keep all others for the end."""
         reason = Reason.MOVED_THIS_CYCLE if change.bundle in self._named else self._objection(change)
         # Bundles of pulsar/system are unloaded as others are (LoadData.getBundleDataForLoadShedding).
         if is_pinned_bundle(change.bundle):

@@ -77,8 +77,7 @@ class LoadManager:
     """A load manager that assigns bundles to brokers by one policy, like Pulsar's extensible load manager.
 
     Args:
-        roster: the brokers known at first. None of them is registered before `set_registry`, which may add
-            others.
+        roster: the brokers known at first. None of them is registered before `set_registry`, which may add others.
         seed: seed of the random draws.
         conditions: circumstances of the cluster that do not depend on the policy.
     """
@@ -274,8 +273,7 @@ class LoadManager:
     def leader(self) -> int | None:
         """Find the broker that serves the load manager's own topics, which is the first registered one.
 
-        The result is its number. Pulsar elects a leader, and a log of lookups does not record which broker that
-        was.
+        The result is its number. Pulsar elects a leader, and a log of lookups does not record which broker that was.
         """
         numbers = np.flatnonzero(self.registered)
         return int(numbers[0]) if len(numbers) else None

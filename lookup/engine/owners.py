@@ -1,7 +1,6 @@
 """Keep the owners of all bundles with their changes, the policies' view of them, and a name for every state.
 
-Changes are numbered within a series that begins without owners, so a record of the series contains every
-state.
+Changes are numbered within a series that begins without owners, so a record of the series contains every state.
 """
 
 from __future__ import annotations

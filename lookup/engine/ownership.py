@@ -28,8 +28,7 @@ _FEWEST = 256
 class Ownership:
     """Owners by bundle name, as numbers of the cluster's roster, in the form of an `OwnershipView` for policies.
 
-    The returned arrays are read-only and follow every change at once, until the tick or the registry epoch
-    ends.
+    The returned arrays are read-only and follow every change at once, until the tick or the registry epoch ends.
 
     Args:
         ids: ids of all brokers of the roster, by number.
@@ -117,9 +116,8 @@ def _read_only(counts: Counts) -> Counts:
 class ReportedOwnership:
     """Owners as the leader of Pulsar's modular manager knows them, in the form of an `OwnershipView` for policies.
 
-    A bundle that a cycle has moved stays with its old owner until the next report, since the leader does not
-    record the move (`ModularLoadManagerImpl.doLoadShedding`). An assignment by a lookup counts at once
-    (`preallocateBundle`).
+    A bundle that a cycle has moved stays with its old owner until the next report, since the leader does not record the
+    move (`ModularLoadManagerImpl.doLoadShedding`). An assignment by a lookup counts at once (`preallocateBundle`).
 
     Args:
         ownership: the true owners.

@@ -1,8 +1,7 @@
 """Find plug-ins, by entry point or as plain files by path, and collect and check their classes.
 
-Each class is a frozen dataclass with a name, and can be called according to its protocol. Built-ins are
-loaded in the same way. Hooks are called once. Decisions do not call this module. `answers` checks the
-answers of parts.
+Each class is a frozen dataclass with a name, and can be called according to its protocol. Built-ins are loaded in the
+same way. Hooks are called once. Decisions do not call this module. `answers` checks the answers of parts.
 """
 
 from __future__ import annotations
@@ -141,7 +140,6 @@ def _refuse_signatures(kind: str, registered: type[Any], where: str) -> None:
 
 
 def _refuse_declarations(registered: type[Any], where: str) -> None:
-    """Refuse a metric that cannot be made, or whose declarations have no meaning."""
     # Declarations may be properties, so they are read from an instance, in the same guard.
     with guard_call(f"{where} cannot be made without parameters: "):
         metric = registered()

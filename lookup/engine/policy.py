@@ -199,7 +199,6 @@ class Policy:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
 
     def _after(self, ballot: Ballot, request: LookupRequest, instant: Instant) -> Instant:
-        """Build the instant for a second call of parts, with their memory of the first call."""
         if not ballot.offers:
             return instant
         memory = copy.deepcopy({key: dict(kept) for key, kept in instant.view.memory.items()})

@@ -142,8 +142,7 @@ class ReportBoard:
     def shown(self, figures: Load, bundles: Ints, now_us: int) -> Load:
         """Find the published load at an instant at which the brokers measure some figures.
 
-        Figures outside a load report stay the same, such as top bundles, traffic of topics, and rates in the long
-        run.
+        Figures outside a load report stay the same, such as top bundles, traffic of topics, and rates in the long run.
 
         Args:
             bundles: number of bundles that each broker owns, shape (n_brokers,).

@@ -46,7 +46,6 @@ class _Even:
     reads: ClassVar[frozenset[str]] = frozenset()
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> list[bool]:
-        """Keep all."""
         return [True] * len(brokers)
 
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> list[float]:
@@ -56,7 +55,6 @@ class _Even:
     def odds(
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> NDArray[np.float64]:
-        """Compute odds in proportion to the scores."""
         return scores
 
 
@@ -143,7 +141,6 @@ def _asked_of(broker: Broker, requests: Sequence[LookupRequest]) -> list[LookupR
 
 
 def _pieces(part: Any) -> Iterator[Any]:
-    """Yield a part with even children in place of its own, then each child in the same way."""
     children = {}
     for entry in fields(part) if is_dataclass(part) else ():
         value = getattr(part, entry.name)

@@ -5,11 +5,10 @@
               └── Free <───────────┤
                                    └──> Splitting ─────> Deleted        its children begin as Owned
 
-Every broker applies the same conflict rule to the same sequence of messages, so all find the same owner.
-Compaction of the channel applies it as well.
+Every broker applies the same conflict rule to the same sequence of messages, so all find the same owner. Compaction of
+the channel applies it as well.
 
-Source: ServiceUnitState, ServiceUnitStateData, ServiceUnitStateDataConflictResolver
-(`docs/pulsar/load-managers.md`).
+Source: ServiceUnitState, ServiceUnitStateData, ServiceUnitStateDataConflictResolver (`docs/pulsar/load-managers.md`).
 """
 
 from __future__ import annotations

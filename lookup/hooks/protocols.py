@@ -1,16 +1,14 @@
 """The protocols of a policy's parts, and of listers, log readers and metrics.
 
-Every part is a frozen dataclass of its parameters, all with defaults, with a `name` in kebab case. Parts
-are pure. They do not use a clock, random numbers, I/O, or state outside `view.memory`, so the same
-arguments give the same answer. The engine checks every answer. A wrong length, a NaN or a number out of
-range ends the run for any `on_error`.
+Every part is a frozen dataclass of its parameters, all with defaults, with a `name` in kebab case. Parts are pure. They
+do not use a clock, random numbers, I/O, or state outside `view.memory`, so the same arguments give the same answer. The
+engine checks every answer. A wrong length, a NaN or a number out of range ends the run for any `on_error`.
 
-A part may declare its reads, `reads: ClassVar[frozenset[str]]` or a property. They are fields of the
-request (`tenant`, `properties.rack`, ...), changing parts of the view (`view.load`, `view.ownership`,
-`view.now`, `view.memory`), and `view.salt`, which every hashing part mixes into its hash. Its arguments
-have only those, and requests that agree on them are decided once. Without the attribute it reads
-everything. `view.load.rates` and similar names (`LOAD_DETAILS`) in addition to `view.load` declare which of
-its figures matter.
+A part may declare its reads, `reads: ClassVar[frozenset[str]]` or a property. They are fields of the request (`tenant`,
+`properties.rack`, ...), changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`), and
+`view.salt`, which every hashing part mixes into its hash. Its arguments have only those, and requests that agree on
+them are decided once. Without the attribute it reads everything. `view.load.rates` and similar names (`LOAD_DETAILS`)
+in addition to `view.load` declare which of its figures matter.
 """
 
 from __future__ import annotations
@@ -139,8 +137,7 @@ class Filter(Part, Protocol):
         candidates left by earlier filters.
 
         A filter that keeps namespaces to their brokers may have `may_admit`, with the arguments and the answer of
-        `admit`. It is false for a broker that the filter never admits, for any other candidates or registered
-        brokers.
+        `admit`. It is false for a broker that the filter never admits, for any other candidates or registered brokers.
         """
 
 
@@ -211,12 +208,11 @@ class Shedder(Part, Protocol):
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Proposal, Ruling, CycleOutcome]:
         """Yield proposals, each judged at once and answered, as in `ruling = yield Unload(bundle, source)`.
 
-        An accepted `Unload` is booked and takes place. A `Probe` is judged but not booked. The engine rejects
-        bundles that the source does not own, bundles already moved in this cycle or unloaded within the grace
-        period (except bundles exchanged for others), and destinations that are not registered or that the policy's
-        filters reject. Without destination, a filter with `should_unload` may reject, unless a destination for the
-        bundle was accepted in this cycle. Loads in the view stay the same as at the start of the cycle. `memory`
-        outlives the cycle.
+        An accepted `Unload` is booked and takes place. A `Probe` is judged but not booked. The engine rejects bundles
+        that the source does not own, bundles already moved in this cycle or unloaded within the grace period (except
+        bundles exchanged for others), and destinations that are not registered or that the policy's filters reject.
+        Without destination, a filter with `should_unload` may reject, unless a destination for the bundle was accepted
+        in this cycle. Loads in the view stay the same as at the start of the cycle. `memory` outlives the cycle.
         """
 
 

@@ -377,7 +377,6 @@ def _build_report(
 
 
 def _describe_lost(reports: Sequence[tasks.SourceReport], reader: LogReader) -> Iterator[str]:
-    """Yield a sentence for lookups that the files have and no row has, and for answers that no row has."""
     # A mapping that selects records leaves out others on purpose.
     if getattr(reader, "only", None):
         return

@@ -224,7 +224,6 @@ def write_part(job: PartJob) -> tuple[int, int]:
 
 
 def _match_refuted(refuted: Refuted, job: PartJob) -> pc.Expression:
-    """Build an expression that is true for the refuted rows of a part, and null where one of its columns is."""
     schema = CANONICAL[job.table]
     # The bounds are within those of the part, which are times, while a reader may give any numbers.
     bounds = max(refuted.from_us, job.from_us), min(refuted.until_us, job.until_us)
@@ -264,7 +263,6 @@ class _Lines:
             self.number = number
 
     def text(self, line: int) -> str | None:
-        """Look up the beginning of a recently read line."""
         index = bisect_left(self._latest, line, key=lambda entry: entry[0])
         found = index < len(self._latest) and self._latest[index][0] == line
         return self._latest[index][1] if found else None

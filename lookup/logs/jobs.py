@@ -316,7 +316,6 @@ class _Fork:
         other_end.close()
 
     def begin(self, number: int) -> None:
-        """Start a call in it."""
         self.running = number
         # A fork that was killed while it waited is found out by who reads its answer.
         with suppress(BrokenPipeError):
@@ -344,7 +343,6 @@ class _Fork:
         return number, answer
 
     def end(self) -> None:
-        """End it, even in the middle of a call."""
         self.pipe.close()
         self._process.kill()
         self._process.join()

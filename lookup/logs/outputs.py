@@ -309,7 +309,6 @@ def _find_nearest_folder(output: str, target: str) -> str:
 
 
 def _make_hidden_folder(output: str, system: arrow_fs.FileSystem, target: str) -> tuple[str, str]:
-    """Make a hidden folder beside an output or in it, remove those of killed runs, and return its path and URI."""
     # An existing output may be a mounted volume. Then its parent folder is on another disk, from which no file can be
     # moved, and often without the right to write.
     given = output.rstrip("/") if "://" in output else target

@@ -120,7 +120,6 @@ class _Trial:
     labels: dict[str, Counter[str]] = field(default_factory=dict)
 
     def take(self, entry: Row | Unreadable | Refuted) -> None:
-        """Count a record."""
         if isinstance(entry, Refuted):
             return
         if isinstance(entry, Unreadable):
@@ -138,7 +137,6 @@ class _Trial:
             self.count(row)
 
     def count(self, row: Mapping[str, Any]) -> None:
-        """Count brokers and labels of a row of LOOKUPS."""
         self.brokers.update(row[name] for name in ("broker", "asked_broker") if row.get(name))
         # Of a table that no ingest has checked, a text may be anything.
         with suppress(ValueError, AttributeError):
@@ -146,7 +144,6 @@ class _Trial:
                 self.labels.setdefault(key, Counter())[label] += 1
 
     def add(self, other: _Trial) -> None:
-        """Add the counts of another file."""
         self.lookups += other.lookups
         self.others += other.others
         self.reasons += other.reasons
@@ -156,7 +153,6 @@ class _Trial:
 
     @property
     def records(self) -> int:
-        """The number of records, readable or not."""
         return self.reasons.total() + self.lookups + self.others.total()
 
     @property

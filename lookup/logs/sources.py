@@ -141,7 +141,6 @@ def _locate_in_bucket(path: str) -> tuple[arrow_fs.FileSystem, str]:
 
 @lru_cache(maxsize=64)
 def _bucket(name: str, process: int) -> arrow_fs.FileSystem:  # noqa: ARG001  of all functions of its kind
-    """Connect to the store of a bucket, with address and rights from the environment and profile of AWS's tools."""
     _CONNECTED.add("s3")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint:

@@ -207,7 +207,6 @@ def _has_use(names: Sequence[str]) -> bool:
 
 
 def _write_ignore_line(names: Iterable[str]) -> str:
-    """Build the line of a mapping for columns that LOOKUPS does not have."""
     others = [name for name in names if name not in _KNOWN]
     return f"# Columns that LOOKUPS does not have.\nignore = {toml_text(others)}\n" if others else ""
 
@@ -300,7 +299,6 @@ def _find_format(values: Sequence[str], forms: Sequence[str] = _TIMES) -> str | 
 
 
 def _find_time_and_topic(table: TextTable) -> tuple[list[str], list[str]]:
-    """List the columns or templates that may hold times, and the columns of topics, likeliest first."""
     columns = table.columns
     named = dict.fromkeys([*_match_names(columns, _NAMES["timestamp"]), *columns])
     # A date alone would put every lookup at midnight.
@@ -371,7 +369,6 @@ def _is_short_topic(name: str, values: Sequence[str]) -> bool:
 
 
 def _write_mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> str:
-    """Build the mapping of a table from the column of its time, or a template of two, with the open question."""
     columns = table.columns
     taken = {time, *_columns_of(time), topic}
     lines = ['use = "delimited"', *_write_cutting(table)]
@@ -467,7 +464,6 @@ def _find_name_column(columns: Mapping[str, Sequence[str]], what: str) -> list[s
 
 
 def _write_properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) -> list[str]:
-    """Build the lines of a mapping with columns that are lookup properties, or comments with possible ones."""
     rules: dict[str, str] = {}
     for name in columns:
         key = name.removeprefix("properties.") if name.startswith("properties.") else _label(name)

@@ -250,7 +250,6 @@ def where_text_is(line: str) -> str:
 
 
 def _find_phrase_path(value: Any) -> str | None:
-    """Find the keys of the first text with the phrase of a lookup, joined by dots."""
     if isinstance(value, str):
         return "" if REQUESTS.search(value) or ANSWERS.search(value) else None
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -311,7 +310,6 @@ def _find_array(value: Mapping[str, Any]) -> list[Any]:
 
 
 def _list_events(value: Any, ts: int | None, clock: str) -> list[_Event]:
-    """List the lines of programs within a JSON value, with the time of the nearest envelope."""
     if isinstance(value, list):
         # Loki has pairs of a time and a line.
         if value and isinstance(value[0], str | int) and (own := _us(str(value[0]))) is not None:

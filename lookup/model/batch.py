@@ -1,9 +1,8 @@
 """Batches for metrics, which hold the outcome of a replay in small columns that do not grow with the log.
 
-Batches add up. A replay yields one for every registry epoch, a stretch in which no broker came, left or
-changed its lookup data. Ownership changes and cells are in the last batch, and empty in the others. Units
-and clients have the same numbers in all batches. Every metric gets the same batches, so columns are
-read-only views.
+Batches add up. A replay yields one for every registry epoch, a stretch in which no broker came, left or changed its
+lookup data. Ownership changes and cells are in the last batch, and empty in the others. Units and clients have the same
+numbers in all batches. Every metric gets the same batches, so columns are read-only views.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Brokers with their registered data (`BrokerLookupData`) and locations, and the numbered roster of a cluster.
 
-A broker does not hold load. Changing figures are in columns of `ClusterView`, addressed by the broker's
-number.
+A broker does not hold load. Changing figures are in columns of `ClusterView`, addressed by the broker's number.
 
 Source: `docs/pulsar/load-managers.md`.
 """

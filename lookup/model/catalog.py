@@ -1,7 +1,6 @@
 """The topics of a catalog as data, such as entries, events, selectors, listings, and the view of listers.
 
-The catalog itself and the parser of selectors are in the room `topics`. Watchers read the same view as
-listers.
+The catalog itself and the parser of selectors are in the room `topics`. Watchers read the same view as listers.
 
 Source: PIP-451 (labels, selectors), PIP-452 (listings), `docs/pulsar/protocol.md`.
 """

@@ -1,8 +1,7 @@
 """Count churn, which is moves that cancel each other out among brokers and series that swing against their trend.
 
-Metrics (`lookup.score`) and scenarios (`lookup.simulation`) choose the moves and series to count. TiKV's
-`pd-analysis` and CockroachDB's `asim` leave some points open, which are settled here and in
-`docs/scoring.md`.
+Metrics (`lookup.score`) and scenarios (`lookup.simulation`) choose the moves and series to count. TiKV's `pd-analysis`
+and CockroachDB's `asim` leave some points open, which are settled here and in `docs/scoring.md`.
 """
 
 from __future__ import annotations

@@ -68,9 +68,8 @@ class _LongNumberError(tomllib.TOMLDecodeError):
 class Row:
     """One canonical row from a log reader.
 
-    `values` has the table's column names. Timestamps are integers in µs since the Unix epoch (UTC),
-    `properties` is a mapping, and `lookup_data`, `load` and `stats` are Pulsar's JSON as text. Absent columns
-    get the table's defaults.
+    `values` has the table's column names. Timestamps are integers in µs since the Unix epoch (UTC), `properties` is a
+    mapping, and `lookup_data`, `load` and `stats` are Pulsar's JSON as text. Absent columns get the table's defaults.
     """
 
     table: TableName
@@ -155,8 +154,7 @@ def yaml_documents(text: str) -> list[Any]:
     The value of an anchor may occur in many places.
 
     Raises:
-        ValueError: for a text that is not YAML, with the first mistake. `NestingError` if it is nested too
-            deep.
+        ValueError: for a text that is not YAML, with the first mistake. `NestingError` if it is nested too deep.
     """
     try:
         return list(yaml.load_all(text, Loader=_YamlTexts))
@@ -238,10 +236,7 @@ def flag(value: object, key: str) -> bool:
 
 
 def number(value: object, key: str) -> float:
-    """Check that a value is a finite number, and return it.
-
-    Python also reads NaN, Infinity and 1e999 from JSON.
-    """
+    """Check that a value is a finite number, and return it. Python also reads NaN, Infinity and 1e999 from JSON."""
     if not _is_finite(value):
         _refuse(value, key, "a number" if not isinstance(value, float) else "a finite number")
     return value  # type: ignore[return-value]  # just checked

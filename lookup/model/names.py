@@ -109,10 +109,7 @@ def looks_like_pattern(topic: str) -> bool:
 
 
 def is_internal_topic(topic: str) -> bool:
-    """Check whether a topic is the load manager's own.
-
-    Its name is, or starts with, one of `INTERNAL_TOPICS`.
-    """
+    """Check whether a topic is the load manager's own. Its name is, or starts with, one of `INTERNAL_TOPICS`."""
     return topic.startswith(INTERNAL_TOPICS)
 
 

@@ -1,7 +1,6 @@
 """Quote users' texts in sentences, escaped and with bounded length, and suggest the names they intended.
 
-No byte of a file may control a terminal, so every text from a user is escaped here before it is put into a
-sentence.
+No byte of a file may control a terminal, so every text from a user is escaped here before it is put into a sentence.
 """
 
 from __future__ import annotations
@@ -16,21 +15,8 @@ from reprlib import Repr
 from typing import Any
 
 __all__ = [
-    "BREAKING",
-    "HIDDEN",
-    "closest",
-    "forbidden_character",
-    "join_names",
-    "json_text",
-    "one_line",
-    "printable",
-    "printed_line",
-    "quantity",
-    "shown",
-    "suggestion",
-    "toml_key",
-    "toml_text",
-    "unseen",
+    "BREAKING", "HIDDEN", "closest", "forbidden_character", "join_names", "json_text", "one_line", "printable",
+    "printed_line", "quantity", "shown", "suggestion", "toml_key", "toml_text", "unseen",
 ]  # fmt: skip
 
 #: Categories of characters that break a list of names, which are control characters, halves of surrogate pairs (not

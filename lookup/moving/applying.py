@@ -302,7 +302,6 @@ class Mover:
         self._next_at = time.monotonic() + self.pace.interval_s
 
     def _check_step(self, going: _Going) -> None:
-        """End a step whose outcome is known, or cannot be known any more."""
         move, owner = going.move, self.watch.owner(going.move.bundle)
         is_changed = owner is not None and owner != going.before
         if going.request is None and (is_changed or (owner == going.before and going.age_s > _TRACELESS_S)):
@@ -318,7 +317,6 @@ class Mover:
             self._record_failure(going, f"{move}: {_STEP_S:g} s after the request the bundle {state}")
 
     def _resume_step(self, going: _Going, owner: Owned | None) -> None:
-        """Continue a step that an earlier process requested, or was about to."""
         requested = going.move.requested or {}
         if owner is not None and bool(requested.get("back")) == going.move.is_back:
             self._record_arrival(going, owner)

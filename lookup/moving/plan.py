@@ -25,21 +25,8 @@ from lookup.settings.base import Count, Moment, Number, Positive, Strict, Text, 
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "PLAN",
-    "VERSION",
-    "Fingerprint",
-    "Limits",
-    "MoveCosts",
-    "MovePlan",
-    "PlannedBroker",
-    "PlannedFigure",
-    "RefusedMove",
-    "Step",
-    "digest",
-    "plan_bytes",
-    "plan_file",
-    "plan_of",
-    "read_plan",
+    "PLAN", "VERSION", "Fingerprint", "Limits", "MoveCosts", "MovePlan", "PlannedBroker", "PlannedFigure",
+    "RefusedMove", "Step", "digest", "plan_bytes", "plan_file", "plan_of", "read_plan",
 ]  # fmt: skip
 
 #: The file of a plan in its folder.

@@ -195,7 +195,6 @@ class _Planner:
     # Brokers to drain.
 
     def drain(self) -> None:
-        """Find a place for every bundle that must leave its owner, the most loaded first."""
         leaving = {
             bundle: reason for bundle in self._state.owners if (reason := self._explain_leaving(bundle)) is not None
         }
@@ -367,7 +366,6 @@ class _Planner:
         ).read_only()
 
     def _record_refusal(self, unload: Unload, reason: str) -> None:
-        """Keep the first refusal of a bundle, by the filter that made it."""
         if unload.bundle in self._refused:
             return
         if reason == Reason.DESTINATION_FILTERED and unload.destination is not None:
@@ -389,7 +387,6 @@ class _Planner:
     # The plan.
 
     def plan(self, outcome: CycleOutcome) -> MovePlan:
-        """Build the document."""
         state, view = self._state, self._state.view
         moved = {move.bundle: move.destination for move in self.moves}
         before, after = self._start.figures() | state.figures({}), self.balance.figures() | state.figures(moved)
@@ -430,7 +427,6 @@ class _Planner:
         )
 
     def _list_unread(self) -> Iterable[str]:
-        """Yield the inputs of the shedder that no report has."""
         shedder = self._policy.shedder
         assert shedder is not None
         if "view.load.origins" in checked_reads(shedder) and not self._view.load.origins:

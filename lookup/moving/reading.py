@@ -145,7 +145,6 @@ def rows_between(
 
 
 def _convert_rows(rows: pa.Table, table: TableName, cluster: str | None) -> pa.Table:
-    """Convert a file's rows to the canonical columns and types, with null for missing columns."""
     columns = []
     for entry in CANONICAL[table]:
         if entry.name == "cluster" and cluster is not None:
@@ -248,7 +247,6 @@ class _Seen:
     bundles: set[str | None] = field(default_factory=set)
 
     def take(self, observer: Observer, record: Any) -> None:
-        """Pass a record to the observer, and note its kind."""
         observer.take(record)
         match record:
             case BrokerRegistry():
@@ -264,7 +262,6 @@ class _Seen:
         return self.has_registry and self.has_owners and not list(self._iter_late_brokers(observer))
 
     def _iter_late_brokers(self, observer: Observer) -> Iterator[str]:
-        """Yield the brokers that have not reported their load and their bundles."""
         for broker in sorted(observer.registered):
             if broker not in self.loads or broker not in self.bundles:
                 yield broker
@@ -292,7 +289,6 @@ class _Seen:
             raise InputError(f"cluster {observer.cluster}: no load of a broker is known: {why}")
 
     def missing(self, observer: Observer, wait_s: float) -> Iterator[str]:
-        """Yield a sentence for each missing report, and for messages that are not in Pulsar's form."""
         late = list(self._iter_late_brokers(observer))
         if late:
             yield f"{join_names(late)} did not report load and bundles within {wait_s:g} s; {_QUIET}"
@@ -319,7 +315,6 @@ def _namespaces_of(observer: Observer) -> list[str]:
 def _fetch_settings(
     rest: AdminRest | None, cluster: str, namespaces: Sequence[str]
 ) -> tuple[NamespacePolicies, tuple[str, ...]]:
-    """Read isolation policies and anti-affinity groups from the REST, and describe read errors."""
     if rest is None:
         return NamespacePolicies(), (f"{_UNKNOWN}: the admin REST has them, or a file of namespaces",)
     missing, isolation, groups = [], dict[str, tuple[IsolationPolicy, ...]](), dict[str, str]()

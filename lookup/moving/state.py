@@ -81,7 +81,6 @@ class ClusterState:
         return figures | {("near", key): share for key, share in near.items()}
 
     def _count_outside(self, moved: Mapping[str, int]) -> float:
-        """Count the bundles whose owner their isolation policies do not name."""
         brokers, rules = self.view.brokers, self.rows.namespaces
         owners = {name: owned.broker for name, owned in self.owners.items()}
         owners |= {name: brokers.ids[number] for name, number in moved.items()}
@@ -154,7 +153,6 @@ def state_of(rows: Rows) -> ClusterState:
 
 
 def _read(rows: Rows, table: TableName, some: pa.Table, left_out: Counter[str]) -> Iterator[ReadRow]:
-    """Yield the records of rows, and count unusable rows by reason."""
     for row in read_rows(table, some, rows.file(table)):
         if isinstance(row, Quarantined):
             left_out[f"{row.source}: {row.reason}"] += 1
@@ -197,7 +195,6 @@ def _track_owners(rows: Rows, left_out: Counter[str]) -> dict[str, Owned]:
 def _find_bundle_loads(
     rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]
 ) -> dict[str, tuple[BundleLoad, str]]:
-    """Find the latest load of each bundle with an owner, and its report."""
     table = rows.tables["bundles"]
     latest = table.take(_find_latest_rows(table, "bundle"))
     names, texts = latest.column("bundle").to_pylist(), latest.column("stats").to_pylist()

@@ -69,7 +69,6 @@ class _Matches:
         )
 
     def best(self, roster: Roster, registered: Mask, amounts: Floats) -> tuple[Floats, Floats]:
-        """Count the lookups of the most frequent label of a registered broker, and all lookups with the property."""
         labels = set(roster.labels(self._property)[registered].tolist())
         here = [code for label, code in self._codes.items() if label in labels]
         return amounts[here].max(axis=0, initial=0.0), amounts[:-1].sum(axis=0)
@@ -93,7 +92,6 @@ class _Distances:
         return any(self._topology.distance(home, place) is not None for home in self._homes for place in places)
 
     def best(self, roster: Roster, registered: Mask, amounts: Floats) -> tuple[Floats, Floats]:
-        """Compute the least weight x ms, and the weight of clients whose distance to at least one broker is known."""
         places = {broker.location for broker, is_in in zip(roster, registered.tolist(), strict=True) if is_in}
         distances = [[self._topology.distance(home, place) for home in self._homes] for place in places]
         ms = np.array(distances, dtype=np.float64)

@@ -126,7 +126,6 @@ class Atoms:
 
     @cached_property
     def _starts(self) -> Mapping[str, Mapping[int, int]]:
-        """The number of the atom that begins at each boundary, by namespace."""
         return {
             namespace: {bound: self.base[namespace] + number for number, bound in enumerate(boundaries)}
             for namespace, boundaries in zip(self.namespaces, self.boundaries, strict=True)

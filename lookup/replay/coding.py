@@ -219,7 +219,6 @@ class TopicCodes:
         return np.column_stack([np.fromiter(values, dtype=np.int64) for values in (digests.values(), codes)])
 
     def _add_last_topics(self) -> None:
-        """Add the topics of the last dictionary that rows of demand have."""
         dictionary, noted = self._last
         self._demanded.update(filter(None, texts_of(dictionary.filter(pa.array(noted[:-1])))))
 
@@ -312,7 +311,6 @@ class Coder:
         return share
 
     def _columns(self, batch: LogBatch) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
-        """Code the columns of all rows, find the rows that are demand, and quarantine unusable rows."""
         checks = Checks(batch)
         # Only a row's first problem is reported, so the order of the checks is that of the reasons in quarantine.
         ts = checks.timestamps()

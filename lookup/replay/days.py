@@ -27,20 +27,8 @@ from lookup.model.documents import TableName
 from lookup.replay.work import WorkDir
 
 __all__ = [
-    "CodedPart",
-    "PartSlice",
-    "PartWriter",
-    "Slice",
-    "SliceRows",
-    "WrittenPart",
-    "concat_slices",
-    "day_rows",
-    "days_of",
-    "last_row_per",
-    "narrow",
-    "order_of",
-    "rows_of",
-    "slices_of_day",
+    "CodedPart", "PartSlice", "PartWriter", "Slice", "SliceRows", "WrittenPart", "concat_slices", "day_rows", "days_of",
+    "last_row_per", "narrow", "order_of", "rows_of", "slices_of_day",
 ]  # fmt: skip
 
 _DAY_US = 86_400_000_000
@@ -242,7 +230,6 @@ class _ReadPart:
 
     @property
     def names(self) -> list[str]:
-        """The names of all columns."""
         return sorted({*self._columns, *self._constants})
 
     def constant(self, name: str) -> Any:
@@ -257,7 +244,6 @@ class _ReadPart:
         return np.dtype(type(self._constants[name])) if values is None else values.dtype
 
     def write_to(self, target: NDArray[Any], name: str) -> None:
-        """Write a column's values."""
         constant, codes = self.constant(name), self._maps.get(name)
         if constant is not None:
             target[:] = constant

@@ -133,7 +133,6 @@ def _check_new_namespaces(settings: EvaluationFile) -> Iterator[Finding]:
 
 
 def _iter_foreign_bundles(cluster: ClusterPlan, count: int | None) -> Iterator[str]:
-    """Yield the bundles that the log of owners names and a policy lacks that begins with so many."""
     rule, timeline = cluster.words.atoms.rule, cluster.timeline
     own = {bundle for bundle, _ in cluster.words.atoms.first_bundles(count)}
     for parent, children in timeline.splits:

@@ -129,7 +129,6 @@ class _CountedDemand:
 
     @property
     def lookups(self) -> int:
-        """The number of lookups."""
         return int(self.by_atom.sum())
 
 
@@ -201,7 +200,6 @@ def _code_log(
 
 
 def _count_refused(coded: Sequence[Coded]) -> tuple[int, dict[str, int]]:
-    """Count all rows, and the unusable rows by reason, most frequent first."""
     reasons: Counter[str] = Counter()
     for task in coded:
         reasons.update(task.quarantined)

@@ -180,7 +180,6 @@ class _Latest(ABC):
         self._days = [*left, (rows, 0)]
 
     def take(self, now_us: int) -> None:
-        """Apply the rows up to an instant."""
         for place, (rows, low) in enumerate(self._days):
             high = int(np.searchsorted(rows.ts, now_us, side="right"))
             if high > low:
@@ -417,7 +416,6 @@ class _BundleLoads:
         return self._windows[1] is not None
 
     def loads(self) -> Iterator[tuple[str, float]]:
-        """Yield every bundle with a load, owned or not."""
         return self._iter_positive(self._figures()[1] / (MICRO * self._seconds))
 
     def rates(self) -> Iterator[tuple[str, float]]:

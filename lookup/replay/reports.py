@@ -240,7 +240,6 @@ class _ShareWriter:
         self._share.splits.extend(rows.splits)
 
     def finish(self) -> TableShare:
-        """Write the remaining rows and complete the share."""
         self._writer.flush()
         self._share.names = {column: list(known) for column, known in self._codes.items()}
         self._share.parts = self._writer.parts
@@ -301,7 +300,6 @@ def _iter_stretches(
 def _read_single_rows(
     table: ReportTable, rows: pa.RecordBatch, file: LogFile, first_row: int
 ) -> Iterator[_Rows | Quarantined]:
-    """Read rows one by one, and yield the usable rows by cluster and the quarantined rows."""
     usable: dict[str, list[ReadRow]] = {}
     for row in read_rows(table, rows, file, first_row):
         if isinstance(row, Quarantined):

@@ -166,7 +166,6 @@ class _EvaluationRun:
     lookups: DataFrame | None
 
     def outcome(self) -> ReplayOutcome:
-        """Replay every policy in every cluster, and build the outcome."""
         run = run_plan(self.settings, self.by)
         check_by(self.by, run.balance_us)
         policies = build_on_driver(self.settings)
@@ -307,7 +306,6 @@ class _EvaluationRun:
         bundles = tuple(dict.fromkeys(policy.bundles for policy in policies))
 
         def replay(task: TaskRuns, clusters: Sequence[ClusterPlan]) -> str:
-            """Replay some policies over one cluster, and return the name of the file with the results."""
             cluster = clusters[task.cluster]
             facts = None
             if task.with_facts:

@@ -259,7 +259,6 @@ def days_with_codes(
 
 
 def _map_codes(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> Mapping[str, Codes]:
-    """Build the maps from one task's codes to the cluster's, by column."""
     by_text = {properties_text(properties): code for code, properties in enumerate(words.properties)}
     extras = {
         name: {word: code for code, word in enumerate(words.extras[name])}

@@ -183,7 +183,6 @@ CONVERTERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 
 
 def _list_given_keys(text: str) -> frozenset[str]:
-    """List the keys with a value in a JSON object."""
     return frozenset(key for key, value in json.loads(text).items() if value is not None)
 
 

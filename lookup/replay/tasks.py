@@ -38,20 +38,8 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.resolve import load_manager_keys
 
 __all__ = [
-    "Costs",
-    "GatheredFacts",
-    "Output",
-    "PolicyRun",
-    "Recipe",
-    "Replayed",
-    "TaskRuns",
-    "build_from_recipe",
-    "build_on_driver",
-    "build_recipe",
-    "divide",
-    "metric_sums",
-    "metrics_of",
-    "replay_runs",
+    "Costs", "GatheredFacts", "Output", "PolicyRun", "Recipe", "Replayed", "TaskRuns", "build_from_recipe",
+    "build_on_driver", "build_recipe", "divide", "metric_sums", "metrics_of", "replay_runs",
 ]  # fmt: skip
 
 #: Index of a policy among the evaluation's, and a seed.
@@ -139,7 +127,6 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
 def _fill_cores(
     sizes: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit: float
 ) -> tuple[list[_Share], int]:
-    """Fill cores up to a limit, or with a single longer run, and return the shares and the number of cores."""
     shares: list[_Share] = []
     used, busy = 1, 0.0
     for cluster, size in enumerate(sizes):

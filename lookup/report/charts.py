@@ -1,14 +1,13 @@
 """Build the charts of the page as Vega-Lite specifications without data.
 
-They are written out rather than built with Altair, whose import and checks would take longer than the rest
-of the page. The suite has Altair check each of them.
+They are written out rather than built with Altair, whose import and checks would take longer than the rest of the page.
+The suite has Altair check each of them.
 
-Colours are names after an @, such as `@better`. The page's script replaces them by the colour of the light
-or dark theme. Blue and orange, which colour-blind readers can distinguish, are better and worse, cold and
-hot.
+Colours are names after an @, such as `@better`. The page's script replaces them by the colour of the light or dark
+theme. Blue and orange, which colour-blind readers can distinguish, are better and worse, cold and hot.
 
-Vega-Lite does not separate overlapping texts. So names of points are placed here, in pixels of a chart with
-known scales, and a name without room is left out. The tooltip and the table have it.
+Vega-Lite does not separate overlapping texts. So names of points are placed here, in pixels of a chart with known
+scales, and a name without room is left out. The tooltip and the table have it.
 """
 
 from __future__ import annotations
@@ -258,7 +257,6 @@ def _labels(
 
 
 def _panels(field: str, panel: Mapping[str, Any], *, columns: int, resolve: Mapping[str, Any]) -> dict[str, Any]:
-    """Repeat a panel for each value of a field, in the order of rows instead of by name."""
     header, order = {"labelAnchor": "start", "labelFontWeight": "bold"}, {"field": "order", "op": "min"}
     facet = _name(field, header=header, sort=order, title=None)
     return {

@@ -1,9 +1,8 @@
 """Compare two finished runs by the changed figures of the policies in both, and by the different settings.
 
-Runs are compared as if their random draws were independent. If both replayed one log with the same seeds
-they are not, and the interval of a change is wider than necessary, since a folder does not keep figures by
-replicate and bundle. Some settings define a figure, so that figures with different values cannot be
-compared.
+Runs are compared as if their random draws were independent. If both replayed one log with the same seeds they are not,
+and the interval of a change is wider than necessary, since a folder does not keep figures by replicate and bundle. Some
+settings define a figure, so that figures with different values cannot be compared.
 """
 
 from __future__ import annotations
@@ -343,8 +342,7 @@ def difference_markdown(difference: Difference, how: str = "") -> str:
     """Write the difference as Markdown, for a comment on a change. Settings are folded where HTML is rendered.
 
     Args:
-        how: the command that lists figures beyond the first `MOST_ROWS`. If it is empty, all of them are
-            written.
+        how: the command that lists figures beyond the first `MOST_ROWS`. If it is empty, all of them are written.
     """
     changed = difference.changed
     shown = changed[:MOST_ROWS] if how else changed

@@ -103,7 +103,6 @@ def _first_screen(results: Results, folder: str, *, has_charts: bool) -> Iterato
 
 
 def _representative(results: Results, policy: str) -> str:
-    """Choose the candidate that represents all identical ones."""
     return next(name for name in results.like(policy) if name != results.incumbent)
 
 
@@ -174,7 +173,6 @@ def _axes(results: Results) -> tuple[Name, Name] | None:
 
 
 def _ends(row: Figure) -> tuple[float, float, float]:
-    """Compute a value and the interval of its change, relative to the value."""
     if not row.has_interval:
         return row.value, row.value, row.value
     return row.value, row.value + row.change_low - row.change, row.value + row.change_high - row.change

@@ -238,7 +238,6 @@ _Shape = TypeVar("_Shape", _Manifest, _Summary)
 
 
 def _check_shape(file: str, document: Mapping[str, Any], shape: type[_Shape]) -> _Shape:
-    """Check the parts of a document that are read back, and return them."""
     schema, right = document.get("schema"), shape.schema_number
     if schema != right:
         again = "evaluate again with this version"

@@ -1,8 +1,7 @@
 """Judge a run for a pipeline by its primary metrics, or against a budget of tolerated regressions.
 
-A budget is judged by intervals. A check fails if it certainly exceeds the budget, passes if it is certainly
-within it, and is undecided otherwise. So two runs of the same policies pass with any budget. `docs/ci.md`
-explains it.
+A budget is judged by intervals. A check fails if it certainly exceeds the budget, passes if it is certainly within it,
+and is undecided otherwise. So two runs of the same policies pass with any budget. `docs/ci.md` explains it.
 
 A pipeline reads the outcome as JUnit XML.
 """

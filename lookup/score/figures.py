@@ -173,7 +173,6 @@ def _rows(scored: Scored) -> list[Figure]:
 def _columns_beside(
     scored: Scored, verdicts: Mapping[tuple[str, str, str | None], Verdict]
 ) -> Mapping[tuple[str | None, ...], dict[str, Any]]:
-    """Collect the columns that not every figure has, by cluster, policy, metric and key."""
     more: dict[tuple[str | None, ...], dict[str, Any]] = defaultdict(dict)
     for of, verdict in verdicts.items():
         metric = scored.metric[verdict.metric]

@@ -118,9 +118,8 @@ def estimate(series: Sequence[Series], layout: Layout) -> list[Estimate]:
 def around(value: float, half: float, bounds: tuple[float, float]) -> tuple[float, float]:
     """Compute the interval around a value, with this half width if the bounds are far away.
 
-    Towards each bound the scale is linear for the first half of the way, and logarithmic from there, so the
-    interval approaches the bound but never reaches it. Intervals far from the bounds are the same as without
-    bounds.
+    Towards each bound the scale is linear for the first half of the way, and logarithmic from there, so the interval
+    approaches the bound but never reaches it. Intervals far from the bounds are the same as without bounds.
 
     Args:
         bounds: the smallest and the largest possible figure, infinite where there is no bound.
@@ -130,7 +129,6 @@ def around(value: float, half: float, bounds: tuple[float, float]) -> tuple[floa
 
 
 def _way(half: float, room: float) -> float:
-    """Compute the length of the interval's arm towards a bound at this distance."""
     if room <= 0:
         return 0.0
     if half <= room / 2:

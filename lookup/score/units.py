@@ -1,9 +1,8 @@
 """Compute the contribution of each unit of demand and of each event to a figure, in every replicate.
 
-A unit is a group that sends together (a bundle, a namespace or a tenant) or a block of neighbouring cells
-of time. An event is a lost broker, or a bundle that an administrator unloaded or that was split. The
-contribution of a unit is the change of the figure without it (the delete-one jackknife), so the same sums
-give the same interval everywhere.
+A unit is a group that sends together (a bundle, a namespace or a tenant) or a block of neighbouring cells of time. An
+event is a lost broker, or a bundle that an administrator unloaded or that was split. The contribution of a unit is the
+change of the figure without it (the delete-one jackknife), so the same sums give the same interval everywhere.
 """
 
 from __future__ import annotations
@@ -335,7 +334,6 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
 
 
 def _nest_bundles(series: Series, rows: FloatArray, totals: FloatArray, senders: Kinds, bundles: IndexArray) -> Stratum:
-    """Nest the bundles of a cluster within their senders."""
     # A single bundle or sender has no spread of its own and counts at its full size.
     is_few = rows.shape[1] == 1
     parts = _parts(series, rows, totals, is_few=is_few)
@@ -405,7 +403,6 @@ def _width(series: Series) -> int:
 def _active(
     parts: Iterable[tuple[Series, str, MetricSums]], rows: Callable[[MetricSums], FloatArray], kinds: Sequence[Resample]
 ) -> dict[str, IndexArray]:
-    """Find the numbers of the rows with any figure in any series over units of these kinds, by cluster."""
     masks: dict[str, BoolArray] = {}
     for series, cluster, part in parts:
         if series.metric.resample in kinds:

@@ -1,8 +1,7 @@
 """Judge each candidate against the re-simulated incumbent, metric by metric, pooled over clusters.
 
-A verdict reports whether it rests on too few blocks of time, bundles or events, and by how much the best of
-several equal candidates would look better. Intervals come from `luck`, rules from the settings
-(`docs/scoring.md`).
+A verdict reports whether it rests on too few blocks of time, bundles or events, and by how much the best of several
+equal candidates would look better. Intervals come from `luck`, rules from the settings (`docs/scoring.md`).
 """
 
 from __future__ import annotations
@@ -182,8 +181,7 @@ def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) ->
 def exit_code(verdicts: Sequence[Verdict], rules: VerdictSection) -> int:
     """Find the exit code, 3 if a primary metric is worse, 4 without a required decision, else 0.
 
-    A guarded metric must not get worse. Rules may require a decision on every primary metric, and accept one
-    placement.
+    A guarded metric must not get worse. Rules may require a decision on every primary metric, and accept one placement.
     """
     primary = [verdict for verdict in verdicts if verdict.primary]
     deciding = [verdict for verdict in primary if may_decide(verdict.holds_for, rules)]
@@ -402,9 +400,8 @@ class Winner:
 def winners(estimates: Sequence[Estimate], verdicts: Sequence[Verdict]) -> list[Winner]:
     """Compute the advantage in every figure on which several candidates are judged, in the order of the estimates.
 
-    The candidates are treated as equals whose means over replicates vary with their average variance. Source of
-    the mean of the largest of n normal numbers: Blom, Statistical Estimates and Transformed Beta-Variables
-    (Wiley, 1958).
+    The candidates are treated as equals whose means over replicates vary with their average variance. Source of the
+    mean of the largest of n normal numbers: Blom, Statistical Estimates and Transformed Beta-Variables (Wiley, 1958).
     """
     judged = {(verdict.policy, *verdict.name) for verdict in verdicts if not math.isnan(verdict.p_value)}
     of_name: dict[tuple[str, str | None], list[Estimate]] = {}

@@ -1,10 +1,9 @@
 """Admit connections of brokers, in a bounded number, with a request in time, and without log of other protocols.
 
-Requests are admitted by the token if there is one. Otherwise all are admitted except for requests that a
-page in a browser sends on its own.
+Requests are admitted by the token if there is one. Otherwise all are admitted except for requests that a page in a
+browser sends on its own.
 
-Without a bound, clients that only connect use up all files that the process may open, including those for
-the record.
+Without a bound, clients that only connect use up all files that the process may open, including those for the record.
 """
 
 from __future__ import annotations
@@ -120,7 +119,6 @@ class _Door(asyncio.Protocol):
         self._admitted = admitted
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Let the connection in, or send the refusal and hang up."""
         assert isinstance(transport, asyncio.Transport)
         handler = self._admitted(_peer_of(transport))
         if handler is None:

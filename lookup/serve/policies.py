@@ -52,8 +52,7 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
     """Load the plug-ins and build the policies.
 
     Raises:
-        SettingsError: with all mistakes together, including policies that read data which this server does not
-            provide.
+        SettingsError: with all mistakes together, including policies that read data which this server does not provide.
     """
     try:
         registry = load_plugins(settings.plugin_files)

@@ -61,8 +61,7 @@ class Recorder:
     Args:
         folder: folder of the record, which may hold earlier records.
         run: makes the names of files differ between runs of the server.
-        max_pending: greatest number of waiting rows. Above it no lookups are accepted, and no rows of other
-            tables.
+        max_pending: greatest number of waiting rows. Above it no lookups are accepted, and no rows of other tables.
     """
 
     def __init__(self, folder: str, cluster: str, run: str, max_pending: int) -> None:
@@ -160,8 +159,7 @@ class Recorder:
         """Record a view, and its new data as BROKERS and LOADS.
 
         Args:
-            current: the latest view of every requesting broker. A broker in none of them is not registered any
-                more.
+            current: the latest view of every requesting broker. A broker in none of them is not registered any more.
         """
         self._views.put(view.reference, None)
         for broker, (data, load) in view.records.items():

@@ -40,13 +40,12 @@ async def serve(
         report: takes a sentence for the operator.
         connect: creates the source of the state topic, if the settings have its address.
         reach: creates the source of topics, likewise.
-        heed: registers an action for a signal. A server next to others in one process does not have signals of
-            its own.
+        heed: registers an action for a signal. A server next to others in one process does not have signals of its own.
 
     Raises:
         SettingsError: for mistakes in settings.
-        InputError: if the record cannot be written, the port is taken, or the active policy reads owners and
-            the state topic cannot be read.
+        InputError: if the record cannot be written, the port is taken, or the active policy reads owners and the state
+            topic cannot be read.
     """
     settings = load()
     async with AsyncExitStack() as stack:

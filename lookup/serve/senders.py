@@ -1,8 +1,7 @@
 """Count the lookups that brokers have lost, from gaps in the numbers of the received ones.
 
-A broker numbers its lookups from 1 again at each start, including dropped ones. The count continues in the
-next run of a server, since each file of recorded lookups has the positions of the brokers at its last row
-in its metadata.
+A broker numbers its lookups from 1 again at each start, including dropped ones. The count continues in the next run of
+a server, since each file of recorded lookups has the positions of the brokers at its last row in its metadata.
 """
 
 from __future__ import annotations

@@ -59,7 +59,6 @@ class _Configured:
 
     @property
     def section(self) -> ServingSection:
-        """The rules of the server."""
         return self.settings.serving
 
 

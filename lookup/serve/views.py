@@ -83,8 +83,7 @@ def view_of(records: Mapping[str, tuple[str, str | None]], ts_us: int, surroundi
     """Build a view, or raise InputError with the broker whose data or load does not have Pulsar's form.
 
     Args:
-        records: by broker id the JSON texts of `BrokerLookupData` and `BrokerLoadData`, None if it has not
-            reported.
+        records: by broker id the JSON texts of `BrokerLookupData` and `BrokerLoadData`, None if it has not reported.
     """
     brokers, rows, reported_ms = [], [], []
     for broker, (data, load) in records.items():

@@ -76,7 +76,6 @@ class _Group:
         self.listing: asyncio.Task[None] | None = None
 
     def send(self, message: Message) -> None:
-        """Write a message to all live connections, and cut off clients that do not read."""
         _write(self.live, message_text(message))
 
 

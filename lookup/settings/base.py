@@ -1,8 +1,7 @@
 """Define the strict base of every settings model, and the few value types they share.
 
-This module does not read files. `scripts/schemas.py` writes docstrings below fields as the descriptions of
-the JSON Schemas under `docs/schema/`, since pydantic would read every source file again at each start of a
-command.
+This module does not read files. `scripts/schemas.py` writes docstrings below fields as the descriptions of the JSON
+Schemas under `docs/schema/`, since pydantic would read every source file again at each start of a command.
 """
 
 from __future__ import annotations
@@ -29,27 +28,8 @@ from lookup.model.time import is_in_calendar
 from lookup.settings.problems import Loc, place
 
 __all__ = [
-    "Above0",
-    "Count",
-    "CountS",
-    "Cycling",
-    "Moment",
-    "Number",
-    "PortNumber",
-    "Positive",
-    "PositiveS",
-    "Ratio",
-    "Share",
-    "ShareS",
-    "Strict",
-    "Text",
-    "Truth",
-    "Whole",
-    "WholeFile",
-    "fill_number",
-    "held_to",
-    "is_numbered",
-    "refuse",
+    "Above0", "Count", "CountS", "Cycling", "Moment", "Number", "PortNumber", "Positive", "PositiveS", "Ratio", "Share",
+    "ShareS", "Strict", "Text", "Truth", "Whole", "WholeFile", "fill_number", "held_to", "is_numbered", "refuse",
 ]  # fmt: skip
 
 

@@ -135,10 +135,9 @@ _RESPELT = {
 def read_broker_conf(path: str | os.PathLike[str]) -> BrokerProfile:
     """Read a `broker.conf`.
 
-    An empty value means Pulsar's default, except for a lookup property, which may be empty. The last of several
-    values of a key counts, as in Java. A key that Pulsar does not know is not a mistake. The profile's
-    `warnings` have values that Java reads differently from people, and its `slips` the keys that resemble a
-    known one.
+    An empty value means Pulsar's default, except for a lookup property, which may be empty. The last of several values
+    of a key counts, as in Java. A key that Pulsar does not know is not a mistake. The profile's `warnings` have values
+    that Java reads differently from people, and its `slips` the keys that resemble a known one.
     """
     text = read_conf(Path(path))
     own = [key for key in text.differing if key in _KEYS.values() or key.startswith("lookup.")]

@@ -261,7 +261,6 @@ class EvaluationFile(WholeFile):
 
 
 def _clashes(brokers: Sequence[BrokerEntry]) -> Iterator[tuple[Loc, str]]:
-    """Yield a mistake for every entry that registers an id in the time and a cluster of an earlier entry."""
     by_id: dict[str, list[tuple[int, BrokerEntry]]] = {}
     for index, entry in enumerate(brokers):
         for broker in entry.ids:

@@ -24,15 +24,7 @@ from lookup.settings.topics import TopicsFile
 from lookup.settings.tuning import TuneFile
 
 __all__ = [
-    "Sourced",
-    "Tree",
-    "flag_layers",
-    "join_layers",
-    "leaves",
-    "make_layer",
-    "origin_at",
-    "origins_of",
-    "values_of",
+    "Sourced", "Tree", "flag_layers", "join_layers", "leaves", "make_layer", "origin_at", "origins_of", "values_of",
     "variable_layers",
 ]  # fmt: skip
 
@@ -139,8 +131,7 @@ def _named_layers(
 ) -> tuple[list[Tree], list[str]]:
     """Make a layer of each value that is given by its place, with its source, the highest first.
 
-    Texts are used unchanged if the setting is a text, else as TOML or JSON values. Paths start from the working
-    folder.
+    Texts are used unchanged if the setting is a text, else as TOML or JSON values. Paths start from the working folder.
     """
     layers: list[tuple[int, Tree]] = []
     unknown: list[str] = []

@@ -176,7 +176,6 @@ class _Reading(Generic[File]):
     written: dict[int, int] = field(default_factory=dict)
 
     def finish(self, tree: Tree) -> SettingsFindings[File]:
-        """Read the files that are named, validate everything and gather the mistakes."""
         tree = self._over_topology(tree)
         self.origins = origins_of(tree)
         values = values_of(tree)

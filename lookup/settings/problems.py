@@ -15,20 +15,8 @@ from pydantic_core import ErrorDetails
 from lookup.model.quoting import shown, suggestion
 
 __all__ = [
-    "LIST",
-    "NUMBER",
-    "TABLE",
-    "Loc",
-    "choices_at",
-    "descend",
-    "key_of",
-    "key_path",
-    "known_keys",
-    "place",
-    "problems_of",
-    "table_at",
-    "unknown_keys",
-    "without",
+    "LIST", "NUMBER", "TABLE", "Loc", "choices_at", "descend", "key_of", "key_path", "known_keys", "place",
+    "problems_of", "table_at", "unknown_keys", "without",
 ]  # fmt: skip
 
 #: Place of a value, as keys and positions from the top of the settings.

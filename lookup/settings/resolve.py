@@ -62,10 +62,7 @@ class ClientRule:
 
 
 def broker_intervals(settings: EvaluationFile, cluster: str) -> tuple[BrokerInterval, ...]:
-    """List a cluster's brokers with the times of their registration, sorted by id and time.
-
-    Templates are expanded.
-    """
+    """List a cluster's brokers with the times of their registration, sorted by id and time. Templates are expanded."""
     intervals = []
     for entry in settings.brokers:
         if entry.clusters is not None and cluster not in entry.clusters:

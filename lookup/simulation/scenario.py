@@ -273,7 +273,6 @@ class Scenario(Strict):
                 yield f"events: minute {event.at} does not come, the last one is {self.minutes - 1}"
 
     def _find_wrong_registry(self) -> Iterator[str]:
-        """Yield a sentence for every owner that is absent, and every broker that leaves or joins when it cannot."""
         bundles, owned = sum(entry.bundles for entry in self.namespaces), sum(self.owners.values())
         if owned > bundles:
             yield f"owners: {owned} bundles are owned, but there are only {bundles}"

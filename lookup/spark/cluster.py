@@ -133,7 +133,6 @@ def _explain_unreadable(path: str, sizes: Mapping[str, int]) -> str | None:
 
 
 def _list_distributions() -> list[tuple[Distribution, list[str]]]:
-    """List the distributions with plug-ins, including this one, and the top-level modules of each."""
     modules: dict[str, set[str]] = {}
     found: dict[str, Distribution] = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):

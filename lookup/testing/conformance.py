@@ -364,7 +364,6 @@ class _SplitsEverything:
     algorithm: SplitAlgorithm
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
-        """Propose every bundle the algorithm cuts."""
         for bundle in view.load.traffic.stats:
             owner, topics = view.ownership.owner(bundle), view.load.traffic.topics_of(bundle)
             try:

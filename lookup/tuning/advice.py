@@ -16,12 +16,11 @@ __all__ = ["back_lines", "dynamic_lines", "objection", "of_bundles", "patch", "p
 def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bool = False) -> str | None:
     """Explain why a candidate is not recommended, None if it is.
 
-    It is recommended within the limits and without more unanswered lookups, in two cases. Either an objective
-    is better and every other one is kept, or all are kept and a price is lower.
+    It is recommended within the limits and without more unanswered lookups, in two cases. Either an objective is better
+    and every other one is kept, or all are kept and a price is lower.
 
     Args:
-        alone: whether the intervals decide, as if nothing else had been tried, instead of the verdicts on all
-            together.
+        alone: whether the intervals decide, as if nothing else had been tried, instead of the verdicts on all together.
     """
     if candidate.idle is not None:
         return f"it cannot act on this log: {candidate.idle}"
@@ -97,10 +96,7 @@ def dynamic_lines(changes: Mapping[str, object]) -> Iterator[str]:
 
 
 def back_lines(before: Mapping[str, object]) -> Iterator[str]:
-    """Yield the command that reverts each change of a running cluster.
-
-    A key that was not written is deleted again.
-    """
+    """Yield the command that reverts each change of a running cluster. A key that was not written is deleted again."""
     yield from dynamic_lines({key: value for key, value in before.items() if value is not None})
     for key, value in before.items():
         if value is None and key not in NOT_DYNAMIC:

@@ -21,20 +21,8 @@ from lookup.tuning.trials import Shown
 from lookup.tuning.wording import SEALED, SEARCHED, Figures, label
 
 __all__ = [
-    "aims_document",
-    "aims_of",
-    "conclusion",
-    "entry",
-    "figures_of_search",
-    "figures_on",
-    "is_open",
-    "json_bytes",
-    "json_rows",
-    "judged_entry",
-    "list_confirmed",
-    "read_figures",
-    "read_standing",
-    "settings_entries",
+    "aims_document", "aims_of", "conclusion", "entry", "figures_of_search", "figures_on", "is_open", "json_bytes",
+    "json_rows", "judged_entry", "list_confirmed", "read_figures", "read_standing", "settings_entries",
 ]  # fmt: skip
 
 

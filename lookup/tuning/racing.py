@@ -1,8 +1,7 @@
 """Decide which candidates continue, which are undominated, and of these the ones to recommend.
 
-A candidate dominates another if it is at least as good in all objectives, and better in one. Between
-candidates of one batch the difference is computed unit by unit, as for a verdict, and the loser is dropped
-once it is certain.
+A candidate dominates another if it is at least as good in all objectives, and better in one. Between candidates of one
+batch the difference is computed unit by unit, as for a verdict, and the loser is dropped once it is certain.
 """
 
 from __future__ import annotations

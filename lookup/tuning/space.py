@@ -203,8 +203,7 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
     """Build a space that can be searched.
 
     Raises:
-        SettingsError: for missing or forbidden ends, and settings that nothing reads, with all mistakes
-            together.
+        SettingsError: for missing or forbidden ends, and settings that nothing reads, with all mistakes together.
     """
     where = f"space {shown(entry.name)}"
     allowed = _list_allowed(base.with_changes(base.name, entry.set), registry)

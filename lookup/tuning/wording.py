@@ -12,18 +12,8 @@ if TYPE_CHECKING:
     from lookup.score.figures import Figure
 
 __all__ = [
-    "SEALED",
-    "SEARCHED",
-    "Figures",
-    "beside_today",
-    "confirmation",
-    "describe_reopened",
-    "figure_rows",
-    "gain_text",
-    "label",
-    "number_of",
-    "restart_text",
-    "sentences",
+    "SEALED", "SEARCHED", "Figures", "beside_today", "confirmation", "describe_reopened", "figure_rows", "gain_text",
+    "label", "number_of", "restart_text", "sentences",
 ]  # fmt: skip
 
 

@@ -1,8 +1,7 @@
 """Run shedders and placement strategies written in Java as parts `java`, with one JVM for each process.
 
-`parts.py` has the parts, `states.py` the inputs of such a class from a Pulsar load manager, and `jvm.py`
-the JVM, whose program is `plugins/pulsar_parts`. Unlike all other parts, these keep their memory outside
-(`docs/java-policies.md`).
+`parts.py` has the parts, `states.py` the inputs of such a class from a Pulsar load manager, and `jvm.py` the JVM, whose
+program is `plugins/pulsar_parts`. Unlike all other parts, these keep their memory outside (`docs/java-policies.md`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Start the JVM of this process, exchange lines of JSON with it, and describe its failures in a sentence.
 
-It starts at the first question and ends with the process, whose pipe it reads. A forked process has a JVM
-of its own.
+It starts at the first question and ends with the process, whose pipe it reads. A forked process has a JVM of its own.
 """
 
 from __future__ import annotations

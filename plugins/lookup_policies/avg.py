@@ -41,14 +41,13 @@ _Pair = tuple[int, int]
 class Avg:
     """Pair the least with the most loaded broker, the next with the next, and even out pairs that stay far apart.
 
-    A broker's score is the usage of its fullest resource by the policy's weights, times 100. Two counts are
-    kept of each broker. One counts the cycles in which its pair was at least `low_threshold` points apart, the
-    other those in which it was at least `high_threshold` points apart. A pair acts when a count of either
-    broker reaches its limit, and the counts of both start from zero again. To act, the busier broker gives up
-    bundles, most busy first, each with at most the remainder of `max_share` of the difference. The difference
-    is in messages per second if that is more than `min_rate`, else in throughput if that is more than
-    `min_throughput`. A rejected bundle is skipped. Each bundle is planned for the other broker of its pair, and
-    the placement `avg-placement` follows the plan.
+    A broker's score is the usage of its fullest resource by the policy's weights, times 100. Two counts are kept of
+    each broker. One counts the cycles in which its pair was at least `low_threshold` points apart, the other those in
+    which it was at least `high_threshold` points apart. A pair acts when a count of either broker reaches its limit,
+    and the counts of both start from zero again. To act, the busier broker gives up bundles, most busy first, each with
+    at most the remainder of `max_share` of the difference. The difference is in messages per second if that is more
+    than `min_rate`, else in throughput if that is more than `min_throughput`. A rejected bundle is skipped. Each bundle
+    is planned for the other broker of its pair, and the placement `avg-placement` follows the plan.
 
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
@@ -57,8 +56,8 @@ class Avg:
         * such a pair but nothing could be unloaded -> nothing -> `no-bundles`
         * no pair has -> nothing -> `hit-count`
 
-    Memory, under the key `avg` that the placement of that name shares. Each of its entries may be absent. All
-    entries except the counts hold until the next report:
+    Memory, under the key `avg` that the placement of that name shares. Each of its entries may be absent. All entries
+    except the counts hold until the next report:
 
         {"high": {broker: hits}, "low": {broker: hits}, "at_us": time of the report, "plans": {bundle: [source,
         destination]}, "bound": {content: broker}}
@@ -187,15 +186,14 @@ class Avg:
 class AvgPlacement:
     """Assign a bundle to the broker that the shedder `avg` planned for it, else to any.
 
-    Load does not matter here, since the shedder chose the new owner when it unloaded the bundle, and the two
-    share their memory under the key `avg`. Pulsar draws among the others by the CRC-32 of a random number,
-    which is equivalent to equal odds. Scores do not matter.
+    Load does not matter here, since the shedder chose the new owner when it unloaded the bundle, and the two share
+    their memory under the key `avg`. Pulsar draws among the others by the CRC-32 of a random number, which is
+    equivalent to equal odds. Scores do not matter.
 
-    Releases differ in how a plan is kept. Before 5.0 (`plan = "content"`) it is kept by all known figures of
-    the bundle, and a drawn broker is remembered in the same way. Bundles with equal figures then share one
-    broker, above all the new ones, whose figures are unknown before the next report. From 5.0 on (`plan =
-    "bundle"`) it is kept by the bundle's name, no drawn broker is remembered, and an overloaded destination is
-    replaced.
+    Releases differ in how a plan is kept. Before 5.0 (`plan = "content"`) it is kept by all known figures of the
+    bundle, and a drawn broker is remembered in the same way. Bundles with equal figures then share one broker, above
+    all the new ones, whose figures are unknown before the next report. From 5.0 on (`plan = "bundle"`) it is kept by
+    the bundle's name, no drawn broker is remembered, and an overloaded destination is replaced.
 
     Match -> Result -> Reason:
         * `plan = "content"`, the broker of the bundle's content is a candidate -> always

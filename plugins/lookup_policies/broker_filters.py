@@ -26,11 +26,10 @@ __all__ = ["EvenDistribution", "LoadManagerClass", "MaxTopics", "Version"]
 class LoadManagerClass:
     """Keep brokers whose registered load manager class is the expected one.
 
-    During a change from one manager to another two brokers could otherwise own the same bundle. A broker
-    compares with its own configured class, and up to Pulsar 4.2 it sends lookups to brokers with the class of
-    the broker that started last. So without `class_name` that class is expected. Of brokers that started at the
-    same instant the most frequent class counts, and of several the alphabetically first. Brokers without a
-    class do not count.
+    During a change from one manager to another two brokers could otherwise own the same bundle. A broker compares with
+    its own configured class, and up to Pulsar 4.2 it sends lookups to brokers with the class of the broker that started
+    last. So without `class_name` that class is expected. Of brokers that started at the same instant the most frequent
+    class counts, and of several the alphabetically first. Brokers without a class do not count.
 
     Match -> Result -> Reason:
         * the broker names the expected class -> kept
@@ -128,12 +127,11 @@ _Order = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
 class Version:
     """Keep the candidates with the highest semantic version.
 
-    A pre-release such as a SNAPSHOT is older than its release. Build metadata (`+...`) does not count. In
-    Pulsar the outcome for versions that differ only in metadata depends on its library.
+    A pre-release such as a SNAPSHOT is older than its release. Build metadata (`+...`) does not count. In Pulsar the
+    outcome for versions that differ only in metadata depends on its library.
 
-    In Pulsar a version that is missing or not semantic makes the filter fail. The policy's `on_error` then
-    decides. `skip` continues with all candidates, as Pulsar does. A shedder counts the failure as a rejection,
-    as Pulsar's do.
+    In Pulsar a version that is missing or not semantic makes the filter fail. The policy's `on_error` then decides.
+    `skip` continues with all candidates, as Pulsar does. A shedder counts the failure as a rejection, as Pulsar's do.
 
     Match -> Result -> Reason:
         * `prefer_later` is off -> all kept

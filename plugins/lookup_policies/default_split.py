@@ -203,8 +203,7 @@ class ModularSplit(_Limits):
     """Let the leader divide every bundle above a limit at once, into as many parts as the algorithm chooses.
 
     Topics and sessions are those of the last report, messages and bytes means of the long run
-    (`view.load.long_term_bundle_rates`, `long_term_bundle_throughputs`). For a bundle without a mean they count
-    as 0.
+    (`view.load.long_term_bundle_rates`, `long_term_bundle_throughputs`). For a bundle without a mean they count as 0.
 
     Match -> Result -> Reason:
         * at most one registered broker -> nothing is divided

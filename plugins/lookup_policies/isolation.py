@@ -23,12 +23,11 @@ BoolArray = NDArray[np.bool_]
 class Isolation:
     """Keep namespaces with isolation policies on their brokers, and all other namespaces off those.
 
-    Patterns are matched against the whole host, the id up to its last colon. Logs often name brokers without a
-    port, which Pulsar itself never does, and it would drop such an id. As in Pulsar, the kind of topic counts
-    only for namespaces without policies. A request of the engine does not have a topic and counts as
-    persistent. (In Pulsar a bundle counts as non-persistent from the first lookup of a non-persistent topic in
-    it on. Here every lookup is judged by its own topic.) Of several policies of one namespace each adds its
-    brokers.
+    Patterns are matched against the whole host, the id up to its last colon. Logs often name brokers without a port,
+    which Pulsar itself never does, and it would drop such an id. As in Pulsar, the kind of topic counts only for
+    namespaces without policies. A request of the engine does not have a topic and counts as persistent. (In Pulsar a
+    bundle counts as non-persistent from the first lookup of a non-persistent topic in it on. Here every lookup is
+    judged by its own topic.) Of several policies of one namespace each adds its brokers.
 
     Match -> Result -> Reason:
         * the id has no colon, `portless = "drop"` -> rejected -> `isolation`

@@ -24,13 +24,12 @@ _WRAP = 2**31 - 1
 class RoundRobin:
     """Choose the candidates in turn, each time at the position counter modulo number of candidates.
 
-    The counter grows with every assignment and is shared by all requests, for any candidates. The list of
-    candidates is remembered while their number stays the same, as in Pulsar, whose set of candidates has no
-    order. Here they are sorted by id. So if one broker has since replaced another, turns still follow the old
-    list as long as it names candidates.
+    The counter grows with every assignment and is shared by all requests, for any candidates. The list of candidates is
+    remembered while their number stays the same, as in Pulsar, whose set of candidates has no order. Here they are
+    sorted by id. So if one broker has since replaced another, turns still follow the old list as long as it names
+    candidates.
 
-    It begins with the first position under every salt. It does not hash, and another order would only exchange
-    brokers.
+    It begins with the first position under every salt. It does not hash, and another order would only exchange brokers.
 
     Match -> Result -> Reason:
         * the broker at the counter's position in the remembered list -> always

@@ -24,8 +24,7 @@ _DEFAULT_KEY = "rack"
 class PropertyMatch:
     """Score brokers by whether they publish the client's value. `lookup.rack=a` matches `rack=a`.
 
-    With several keys the score is the mean of their scores, by weight. Values are compared unchanged, including
-    case.
+    With several keys the score is the mean of their scores, by weight. Values are compared unchanged, including case.
 
     Match -> Result -> Reason, for each key:
         * both have it, values equal -> 1.0

@@ -33,8 +33,7 @@ class RangeEquallyDivide:
         * any bundle -> one boundary. For a bundle of a single hash it is its lower end, which the engine
           rejects
 
-    Source: RangeEquallyDivideBundleSplitAlgorithm, `range_equally_divide` in
-    `defaultNamespaceBundleSplitAlgorithm`.
+    Source: RangeEquallyDivideBundleSplitAlgorithm, `range_equally_divide` in `defaultNamespaceBundleSplitAlgorithm`.
     """
 
     name: ClassVar[str] = "range-equally-divide"

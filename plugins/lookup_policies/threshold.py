@@ -42,9 +42,8 @@ class Threshold:
     reaches its load times (usage - average - `threshold` + 0.05). A rejected bundle is skipped. The next lookup
     of each decides its new owner.
 
-    Quirk: the search for a broker far below the average computes the average again. So smoothed usage moves
-    twice in that cycle, and a cluster with nothing to unload forgets its past twice as fast. `quirks =
-    "intended"` does not.
+    Quirk: the search for a broker far below the average computes the average again. So smoothed usage moves twice in
+    that cycle, and a cluster with nothing to unload forgets its past twice as fast. `quirks = "intended"` does not.
 
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`

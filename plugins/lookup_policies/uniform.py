@@ -46,17 +46,16 @@ class _Excess:
 class Uniform:
     """Unload bundles of the broker with the most traffic while it is far ahead of the one with the least.
 
-    Messages come first. The busiest broker by messages per second is ahead when it exceeds the least busy one
-    by more than `rate_difference`, as a ratio of that one's. Else the busiest by throughput (the view's load)
-    is ahead with more than `throughput_multiple` times the least. It gives up bundles, most busy first, each
-    with at most the remainder of `max_share` of the difference plus `extra`. A rejected bundle is skipped. The
-    next lookup of each decides its new owner. If messages per second are not known only throughput counts.
+    Messages come first. The busiest broker by messages per second is ahead when it exceeds the least busy one by more
+    than `rate_difference`, as a ratio of that one's. Else the busiest by throughput (the view's load) is ahead with
+    more than `throughput_multiple` times the least. It gives up bundles, most busy first, each with at most the
+    remainder of `max_share` of the difference plus `extra`. A rejected bundle is skipped. The next lookup of each
+    decides its new owner. If messages per second are not known only throughput counts.
 
-    Quirks: with `quirks = "upstream"` a broker above 2^31 - 1 (2.1 GB/s) is never the least busy, and if all
-    are above it that number replaces it, so a busy cluster looks uneven. The required traffic is a whole number
-    of at most 2^31 - 1, each bundle reduces it only by the whole part of its traffic, and bundles without
-    traffic are taken as well. With `"intended"` the least is the least, all figures are exact and bundles
-    without traffic stay.
+    Quirks: with `quirks = "upstream"` a broker above 2^31 - 1 (2.1 GB/s) is never the least busy, and if all are above
+    it that number replaces it, so a busy cluster looks uneven. The required traffic is a whole number of at most 2^31 -
+    1, each bundle reduces it only by the whole part of its traffic, and bundles without traffic are taken as well. With
+    `"intended"` the least is the least, all figures are exact and bundles without traffic stay.
 
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`

@@ -131,15 +131,14 @@ class Explore(Wrapper):
 class Fallback(Wrapper):
     """Call child selectors in order and follow the first that does not decline.
 
-    `best` with a `min_score` before another selector expresses a preference, such as this rack if it has a
-    broker, else the least loaded one.
+    `best` with a `min_score` before another selector expresses a preference, such as this rack if it has a broker, else
+    the least loaded one.
 
     Match -> Result -> Reason:
         * a child gives some candidate odds above 0 -> its odds, and later children are not called
         * every child declines -> declines -> `no-odds`
 
-    Source: chains of responsibility. The custom manager in PIP-368's own test falls back to Pulsar's default
-    selection.
+    Source: chains of responsibility. The custom manager in PIP-368's own test falls back to Pulsar's default selection.
     """
 
     name: ClassVar[str] = "fallback"
@@ -169,15 +168,14 @@ class Fallback(Wrapper):
 class ByNamespace(Wrapper):
     """Use one selector for bundles of some namespaces, and the child for all others.
 
-    Pulsar does so with namespaces that are excluded from shedding. Bundles that will not be unloaded again are
-    given to brokers in turn, for any placement strategy.
+    Pulsar does so with namespaces that are excluded from shedding. Bundles that will not be unloaded again are given to
+    brokers in turn, for any placement strategy.
 
     Match -> Result -> Reason:
         * the bundle's namespace is one of `namespaces` -> the odds of `inside`
         * otherwise -> the odds of the child
 
-    Both keep their memory in one place, under the child's key. Two selectors that choose in turn share the
-    turn.
+    Both keep their memory in one place, under the child's key. Two selectors that choose in turn share the turn.
 
     Source: ModularLoadManagerImpl.selectBroker, ExtensibleLoadManagerImpl.getBrokerSelectionStrategy (PIP-380).
     """

@@ -54,7 +54,7 @@ _DEVIATIONS = {
     "modular manager, LeastResourceUsageWithWeight": (
         "its means move with every bundle that a cycle places, and Pulsar places these in the order of a hash map: "
         "which of two bundles goes to which of two brokers may be the other way round"
-    ),
+    )
 }
 
 

@@ -18,16 +18,8 @@ from lookup.logs.generator.settings import GenerateSettings
 from lookup.model.broker import AdvertisedListener, BrokerLookupData
 
 __all__ = [
-    "HEARTBEAT_SHARE",
-    "POPULARITY_BITS",
-    "BrokerSite",
-    "Clients",
-    "GeneratedCluster",
-    "Software",
-    "Topics",
-    "cluster_names",
-    "make_world",
-    "rack_name",
+    "HEARTBEAT_SHARE", "POPULARITY_BITS", "BrokerSite", "Clients", "GeneratedCluster", "Software", "Topics",
+    "cluster_names", "make_world", "rack_name",
 ]  # fmt: skip
 
 Ints = NDArray[np.int32]

@@ -152,7 +152,6 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
 
 
 def _count_steps(entries: Sequence[LogEntry]) -> tuple[int, int, int]:
-    """Count steps forward, steps back, and the steps back that are too long for threads that write late."""
     steps = [later.ts - earlier.ts for earlier, later in pairwise(entries)]
     return sum(step > 0 for step in steps), sum(step < 0 for step in steps), sum(step < -_LATE_US for step in steps)
 

@@ -61,10 +61,7 @@ class JsonLinesReader(_CanonicalReader):
 
 @dataclass(frozen=True)
 class CsvReader(_CanonicalReader):
-    """A reader of a canonical table in CSV, a record a line.
-
-    Times are ISO (UTC without offset) or integers of µs.
-    """
+    """A reader of a canonical table in CSV, a record a line. Times are ISO (UTC without offset) or integers of µs."""
 
     name: ClassVar[str] = "csv"
     expects: ClassVar[str] = "a header with the columns of a canonical table and one record per line"

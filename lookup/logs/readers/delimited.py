@@ -192,7 +192,6 @@ def _find_missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
 
 
 def _describe_missing(missing: str, names: Iterable[str], there: str) -> str:
-    """Build a clause with a missing name, the nearest present name, and all present names."""
     nearest = closest(missing, names)
     meant = "" if nearest is None else f" did you mean {shown(nearest)}?"
     return f"{shown(missing)};{meant} {there} {join_names(names)}"

@@ -18,16 +18,7 @@ from lookup.errors import InputError
 from lookup.model.documents import Unreadable, parsed_object
 from lookup.model.quoting import shown
 
-__all__ = [
-    "LATIN_1",
-    "cut_quoted",
-    "decode_percent",
-    "flatten",
-    "number_of",
-    "object_of",
-    "unreadable",
-    "value_at",
-]  # fmt: skip
+__all__ = ["LATIN_1", "cut_quoted", "decode_percent", "flatten", "number_of", "object_of", "unreadable", "value_at"]
 
 #: A longer beginning of a record is cut here, as `Unreadable` promises.
 _TEXT_LENGTH = 200

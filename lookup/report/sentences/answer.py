@@ -204,7 +204,6 @@ def answer(results: Results) -> Answer:
 
 
 def _describe_effects(results: Results, found: Findings) -> str:
-    """Describe the better figures of a candidate, the cost, and the effect that stays unclear."""
     clauses, costs = clauses_of(results, found.gains, found), clauses_of(results, found.losses, found)
     text = join_clauses(clauses)
     text += f", but {join_clauses(costs)}" if costs else ""
@@ -224,7 +223,6 @@ def _describe_effects(results: Results, found: Findings) -> str:
 
 
 def _equal(results: Results, order: Sequence[str]) -> str:
-    """State that the best candidate does the same, and why no other was chosen."""
     others = [(name, of) for name in order[1:] for of in [findings_of(results, name)] if of.fatal or of.losses]
     if not others:
         return "no candidate differs by more than the margin."

@@ -1,8 +1,7 @@
 """The built-in metrics, registered through the same hook as metrics of third parties.
 
-Each computes sums per bundle or per cell that add up over batches. Definitions and formulas are in
-`docs/scoring.md`. `every_key` lists all possible keys of a metric. Without it, or if it is None, they
-depend on the log.
+Each computes sums per bundle or per cell that add up over batches. Definitions and formulas are in `docs/scoring.md`.
+`every_key` lists all possible keys of a metric. Without it, or if it is None, they depend on the log.
 """
 
 from __future__ import annotations

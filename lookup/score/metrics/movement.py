@@ -168,8 +168,7 @@ def _sum_changes(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> 
 def _last_departures(changes: OwnerChanges, moves: IndexArray) -> IndexArray:
     """Find for each move the position in `moves` of the latest earlier departure from its destination, or -1.
 
-    Both ends of all moves are sorted together by (bundle, broker, position). The departure is the last one
-    before.
+    Both ends of all moves are sorted together by (bundle, broker, position). The departure is the last one before.
     """
     size, brokers = len(moves), int(max(changes.source.max(initial=0), changes.broker.max(initial=0))) + 1
     positions = np.arange(size)

@@ -69,7 +69,6 @@ class _Quotient:
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """List the whole."""
         return (None,)
 
     def value(self, sums: FloatArray) -> FloatArray:

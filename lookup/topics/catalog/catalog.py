@@ -342,7 +342,6 @@ class Catalog:
         return parts
 
     def _build_unknown_error(self, topic: str) -> NotFoundError:
-        """Build the error for a missing topic, with the most similar name."""
         # The check is not made earlier, since an existing name may not be valid for a new topic. Clusters permit more
         # names.
         checked_name(topic)

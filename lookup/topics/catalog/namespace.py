@@ -50,7 +50,6 @@ class _Index:
             self.names.setdefault(key, {}).setdefault(value, set()).add(name)
 
     def met(self, term: Term) -> Collection[set[str]]:
-        """List the topics that satisfy a condition, by value."""
         values = self.names.get(term.key, {})
         if isinstance(term, Exists):
             return values.values()

@@ -263,7 +263,6 @@ class SqliteStorage:
 
     @contextmanager
     def _raise_sentences(self) -> Iterator[None]:
-        """Turn an error of SQLite, and rows that no catalog has, into a sentence about the file."""
         try:
             yield
         except sqlite3.Error as error:
