@@ -143,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             # at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return _CLOSED
-        sentences = _sentences_of(error)
+        sentences = _describe_error(error)
         if sentences is None:
             raise
         if is_verbose:
@@ -153,7 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _sentences_of(error: BaseException) -> Sequence[str] | None:
+def _describe_error(error: BaseException) -> Sequence[str] | None:
     """Describe a user's mistake, or a failure of the system, in sentences, None for a bug of ours."""
     if isinstance(error, SettingsError):
         return error.problems
@@ -198,7 +198,7 @@ def root_parser(words: Sequence[str] | None = None) -> Parser:
         # The name of the typed script. If `lookup` is another project's, hints must not name it.
         prog="pulsar-lookup" if Path(sys.argv[0]).name == "pulsar-lookup" else "lookup",
         usage="%(prog)s [--help] [--version] COMMAND ...",
-        description=_overview(),
+        description=_write_overview(),
         epilog=(
             "`%(prog)s COMMAND --help` has flags and examples. Data goes to stdout, everything else to stderr.\n"
             "Exit codes: 0 success, 1 a failed scenario or verification, 2 an error, 3 a worse candidate, "
@@ -229,7 +229,7 @@ def root_parser(words: Sequence[str] | None = None) -> Parser:
     return root
 
 
-def _overview() -> str:
+def _write_overview() -> str:
     lines = ["Replay lookup logs of Apache Pulsar against placement policies and judge the policies."]
     for heading, firsts in HEADINGS.items():
         lines += ["", f"{heading}:"]

@@ -26,7 +26,7 @@ __all__ = ["How", "apply", "journal_of", "recover", "rollback"]
 _OWNERS_S = 60.0
 
 
-def _topics_of(endpoints: Endpoints, cluster: str) -> AbstractContextManager[Queue[Record]]:
+def _open_reader(endpoints: Endpoints, cluster: str) -> AbstractContextManager[Queue[Record]]:
     """Open a reader of only the load manager's topics, since the registry comes from the admin REST."""
     return reading(endpoints, None, cluster)
 
@@ -44,7 +44,7 @@ class How:
     #: takes a sentence about each step
     say: Callable[[str], None] = print
     #: reads the owners of bundles. A program that follows them already has a source of its own
-    read: Callable[[Endpoints, str], AbstractContextManager[Queue[Record]]] = _topics_of
+    read: Callable[[Endpoints, str], AbstractContextManager[Queue[Record]]] = _open_reader
 
 
 def journal_of(plan: str | Path) -> str:
@@ -79,14 +79,14 @@ def apply(
             raise InputError(f"{path} is the journal of another plan than {plan}; ", Argument("journal"), " names one")
         if before.back:
             raise InputError(f"{path} shows that the plan was rolled back; make another with `lookup plan`")
-    return _carried_out(path, content, endpoints, how or How(), yes=yes, is_back=False)
+    return _carry_out(path, content, endpoints, how or How(), yes=yes, is_back=False)
 
 
 def rollback(journal: str | Path, endpoints: Endpoints, *, yes: bool = False, how: How | None = None) -> Applied:
     """Give bundles back to their initial owners if these are alive. Arguments and errors are those of `apply`."""
     content = read_journal(journal).plan
     assert content is not None
-    return _carried_out(Path(journal), content, endpoints, how or How(), yes=yes, is_back=True)
+    return _carry_out(Path(journal), content, endpoints, how or How(), yes=yes, is_back=True)
 
 
 def recover(journal: str | Path, endpoints: Endpoints, say: Callable[[str], None] = print) -> bool:
@@ -99,11 +99,11 @@ def recover(journal: str | Path, endpoints: Endpoints, say: Callable[[str], None
     content = read_journal(journal).plan
     assert content is not None
     with Journal(journal) as opened:
-        return put_back(_rest_of(content, endpoints, "admin"), opened, say)
+        return put_back(_open_admin(content, endpoints, "admin"), opened, say)
 
 
-def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, yes: bool, is_back: bool) -> Applied:
-    rest = _rest_of(plan, endpoints, "admin", "service_url")
+def _carry_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, yes: bool, is_back: bool) -> Applied:
+    rest = _open_admin(plan, endpoints, "admin", "service_url")
     with ExitStack() as stack:
         if yes:
             journal = stack.enter_context(Journal(path))
@@ -145,7 +145,7 @@ def _list_registered(rest: AdminRest, cluster: str) -> list[str]:
         raise InputError(Argument("admin"), what) from None
 
 
-def _rest_of(plan: MovePlan, endpoints: Endpoints, *needed: str) -> AdminRest:
+def _open_admin(plan: MovePlan, endpoints: Endpoints, *needed: str) -> AdminRest:
     for name in needed:
         if getattr(endpoints, name) is None:
             raise InputError(Argument(name), " must be given")

@@ -20,7 +20,7 @@ def names_of(name: str, given: object) -> tuple[str, ...]:
     """Convert an argument to names. A text is one name, not its letters."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(one, str) for one in names):
-        raise _wrong(name, given, "a name or a list of names")
+        raise _build_error(name, given, "a name or a list of names")
     return tuple(names)
 
 
@@ -29,7 +29,7 @@ def policies_of(given: object) -> list[object] | None:
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise _wrong("policies", given, "a list of names, paths and mappings")
+        raise _build_error("policies", given, "a list of names, paths and mappings")
     # Loaded if policies are given, since a command's help does not need settings.
     from lookup.settings.shipped import shipped_files
 
@@ -66,15 +66,15 @@ def require_apart(outputs: Mapping[str, str | None], inputs: Mapping[str, str | 
 def require_mapping(name: str, given: object) -> None:
     """Refuse an argument that is neither a mapping nor None."""
     if given is not None and not isinstance(given, Mapping):
-        raise _wrong(name, given, "a mapping")
+        raise _build_error(name, given, "a mapping")
 
 
 def require_path(name: str, given: Any, *, or_mapping: bool = False) -> str:
     """Convert a path to text, and a mapping to an empty text. Refuse any other argument."""
     if not isinstance(given, str | os.PathLike) and not (or_mapping and isinstance(given, Mapping)):
-        raise _wrong(name, given, "a path or a mapping" if or_mapping else "a path")
+        raise _build_error(name, given, "a path or a mapping" if or_mapping else "a path")
     return "" if isinstance(given, Mapping) else os.fspath(given)
 
 
-def _wrong(name: str, given: object, right: str) -> SettingsError:
+def _build_error(name: str, given: object, right: str) -> SettingsError:
     return SettingsError(Argument(name), f" is {shown(given)}, which is not {right}")

@@ -163,31 +163,31 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
             raise SettingsError(Argument("policy"), sentence)
     settings = selection.settings
     # Checked in this order, since a broker or a name can only be wrong for a known cluster.
-    asked, at_us, roster, registered = _registry_at(settings, cluster, at_us, warn)
-    load = _supposed_load(roster, usage)
+    asked, at_us, roster, registered = _find_registry(settings, cluster, at_us, warn)
+    load = _build_load(roster, usage)
     whole = TopicName.expand(topic)
     labelled = label_client(client_rules(settings), client, properties)
-    bundle = _bundle_in(namespace_policies(settings), whole)
+    bundle = _find_bundle(namespace_policies(settings), whole)
     request = request_of(str(whole), bundle, LookupOptions(properties=labelled), client)
     scene = Scene(settings, asked, at_us, request, roster, registered, load)
-    special = _answered_without_policy(scene.request)
+    special = _explain_without_policy(scene.request)
     chosen = () if special else [by_name[name] for name in dict.fromkeys(policy)] or selection.policies
     view, asked_of = scene.view(), dict.fromkeys((one.name for one in chosen), request)
     for one in chosen:
         if one.bundles is not None:
-            own = _bundle_in(replace(namespace_policies(settings), default_bundles=one.bundles), whole)
+            own = _find_bundle(replace(namespace_policies(settings), default_bundles=one.bundles), whole)
             asked_of[one.name] = replace(request, bundle=own)
             if own != bundle:
                 warn(f"policy {one.name!r} begins with other bundles, and is asked about {own}")
     return Explained(scene, special, {one.name: explained(one, asked_of[one.name], view) for one in chosen})
 
 
-def _bundle_in(namespaces: NamespacePolicies, topic: TopicName) -> str:
+def _find_bundle(namespaces: NamespacePolicies, topic: TopicName) -> str:
     boundaries = namespaces.boundaries_of(str(topic.namespace))
     return f"{topic.namespace}/{bundle_of(str(topic), boundaries)}"
 
 
-def _answered_without_policy(request: LookupRequest) -> str | None:
+def _explain_without_policy(request: LookupRequest) -> str | None:
     """Explain why policies are not evaluated, if so (see `ExtensibleLoadManagerImpl.assign` in Pulsar)."""
     if request.topic is not None and is_internal_topic(request.topic):
         return "This topic is the load manager's own; the leader serves it and no policy is asked."
@@ -195,12 +195,12 @@ def _answered_without_policy(request: LookupRequest) -> str | None:
     return None if broker is None else f"The broker in the namespace's name serves it ({broker}); no policy is asked."
 
 
-def _registry_at(
+def _find_registry(
     settings: EvaluationFile, cluster: str | None, at_us: int | None, warn: Callable[[str], None]
 ) -> tuple[str, int, Roster, NDArray[np.bool_]]:
     """Find the requested cluster, the moment, its brokers, and which of them are registered then."""
-    timelines = _timelines(settings, warn)
-    asked = _cluster(timelines, cluster)
+    timelines = _read_timelines(settings, warn)
+    asked = _choose_cluster(timelines, cluster)
     # With brokers that belong to every cluster any name will do, and their timeline has none.
     registrations = timelines.get(asked, timelines.get("", ()))
     if at_us is None:
@@ -213,7 +213,7 @@ def _registry_at(
     return asked, at_us, *(registry if registry is not None else (Roster(()), np.zeros(0, dtype=bool)))
 
 
-def _supposed_load(roster: Roster, usage: Mapping[str, float]) -> Load:
+def _build_load(roster: Roster, usage: Mapping[str, float]) -> Load:
     known = [broker.id for broker in roster]
     for broker in usage:
         if broker not in (*known, ALL):
@@ -227,7 +227,7 @@ def _supposed_load(roster: Roster, usage: Mapping[str, float]) -> Load:
     return Load(used, used * capacities(roster, None), load.topics, load.top_bundles)
 
 
-def _timelines(settings: EvaluationFile, warn: Callable[[str], None]) -> Mapping[str, Sequence[Registration]]:
+def _read_timelines(settings: EvaluationFile, warn: Callable[[str], None]) -> Mapping[str, Sequence[Registration]]:
     path = settings.inputs.brokers
     if path is not None and find_spec("pyarrow") is not None:
         return registrations_in(path)
@@ -239,7 +239,7 @@ def _timelines(settings: EvaluationFile, warn: Callable[[str], None]) -> Mapping
     return {cluster: registrations_of(broker_intervals(settings, cluster)) for cluster in named or [""]}
 
 
-def _cluster(timelines: Mapping[str, object], wanted: str | None) -> str:
+def _choose_cluster(timelines: Mapping[str, object], wanted: str | None) -> str:
     if "" in timelines:  # brokers that belong to every cluster
         return wanted or "any"
     if wanted is None and len(timelines) == 1:

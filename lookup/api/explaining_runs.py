@@ -88,7 +88,7 @@ class DecisionExplained:
             "at": time_text(self.ts_us),
             "request": {name: getattr(request, name) for name in ("topic", "bundle", "client", "listener")}
             | {"properties": dict(sorted(request.properties.items()))},
-            "seen": [_seen_document(broker) for broker in self.seen],
+            "seen": [_document_seen(broker) for broker in self.seen],
             "explanation": self.explanation.document(),
             "rolls": self.rolls,
             "dice": self.dice,
@@ -124,7 +124,7 @@ class CycleExplained:
             "at": time_text(self.ts_us),
             "shedder": self.shedder,
             "settings": dict(self.settings),
-            **{name: _plain(getattr(outcome, name)) for name in _OUTCOME},
+            **{name: _to_plain(getattr(outcome, name)) for name in _OUTCOME},
             "accepted": [
                 {
                     "bundle": unload.bundle,
@@ -135,7 +135,7 @@ class CycleExplained:
                 for unload in self.report.accepted
             ],
             "rejected": {reason.value: count for reason, count in self.report.rejected.items()},
-            "seen": [_seen_document(broker) for broker in self.seen],
+            "seen": [_document_seen(broker) for broker in self.seen],
             "memory": dict(self.memory),
             "difference": self.difference,
         }
@@ -177,7 +177,7 @@ def explain_decision(
     past = _open_run(run, workers)
     name, number = decision_of(past, decision)
     recorded: dict[str, Any] = recorded_table(past, name, "decisions").slice(number, 1).to_pylist()[0]
-    again = _again(past, name, recorded["ts"])
+    again = _build_again(past, name, recorded["ts"])
     taken = 0
     #: the request, and the number of earlier draws for its bundle
     asked: list[tuple[int, LookupRequest, tuple[SeenBroker, ...], Explanation, int]] = []
@@ -191,7 +191,7 @@ def explain_decision(
             asked.append((ts_us, request, seen_brokers(view), explain(again.policy, request, view), rolls))
         taken += not is_repeated
 
-    with _at_work(past, workers, progress) as (works, work):
+    with _provide_workers(past, workers, progress) as (works, work):
         replay = replay_again(works, again, work, ManagerObserver(before_decision=look), progress=progress)
     if not asked:
         raise InputError(f"{past.path}: decision {decision} was not taken when the log was replayed once more")
@@ -208,7 +208,7 @@ def explain_decision(
         decision=taken_again,
         rolls=rolls if has_dice else None,
         dice=roll(name.seed, name.cluster, request.bundle, rolls) if has_dice else None,
-        difference=_difference(recorded, {column: getattr(taken_again, column) for column in _DECIDED}),
+        difference=_find_difference(recorded, {column: getattr(taken_again, column) for column in _DECIDED}),
     )
 
 
@@ -228,10 +228,10 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
         at_us: µs since the Unix epoch.
     """
     past = _open_run(run, workers)
-    chosen = _policy_with_shedder(past, names_of("policy", policy))
+    chosen = _choose_policy(past, names_of("policy", policy))
     name = name_of(past, cluster=cluster, policy=chosen, seed=seed)
     recorded = cycle_at(past, name, at_us)
-    again = _again(past, name, recorded["ts"])
+    again = _build_again(past, name, recorded["ts"])
     shedder = again.policy.shedder
     #: brokers and memory before the cycle. The replay ends with it, so the last of each belongs to it
     before: list[tuple[tuple[SeenBroker, ...], Mapping[str, Any]]] = []
@@ -242,7 +242,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
             # The memory of a shedder changes with the cycle.
             before.append((seen_brokers(manager.view()), copy.deepcopy(manager.memory.get(memory_key(shedder), {}))))
 
-    with _at_work(past, workers, progress) as (works, work):
+    with _provide_workers(past, workers, progress) as (works, work):
         observer = ManagerObserver(before_cycle=look, after_cycle=reports.append)
         replay_again(works, again, work, observer, progress=progress)
     (seen, memory), report, table = before[0], reports[-1], part_table(shedder)
@@ -257,7 +257,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
         seen=seen,
         memory=memory,
         report=report,
-        difference=_difference(recorded, ended | {"accepted": len(report.accepted), "rejected": report.rejected}),
+        difference=_find_difference(recorded, ended | {"accepted": len(report.accepted), "rejected": report.rejected}),
     )
 
 
@@ -266,7 +266,7 @@ def _open_run(run: str | os.PathLike[str], workers: Workers | None = None) -> Ru
     return read_run(require_path("run", run))
 
 
-def _policy_with_shedder(run: Run, named: Sequence[str]) -> str:
+def _choose_policy(run: Run, named: Sequence[str]) -> str:
     known = [entry["name"] for entry in run.manifest["settings"]["policies"] if entry["shedder"] is not None]
     chosen = list(dict.fromkeys(named)) or known
     if len(chosen) == 1:
@@ -277,7 +277,9 @@ def _policy_with_shedder(run: Run, named: Sequence[str]) -> str:
 
 
 @contextmanager
-def _at_work(run: Run, workers: Workers | None, progress: Callable[[str], None]) -> Iterator[tuple[Workers, WorkDir]]:
+def _provide_workers(
+    run: Run, workers: Workers | None, progress: Callable[[str], None]
+) -> Iterator[tuple[Workers, WorkDir]]:
     """Yield workers for a run's log, and a folder for their files, which is removed afterwards.
 
     The folder is next to the run if the worker machines do not share another one.
@@ -315,30 +317,30 @@ def _require_same_inputs(run: Run) -> EvaluationFile:
     return settings
 
 
-def _again(run: Run, name: RunName, until_us: int) -> Again:
+def _build_again(run: Run, name: RunName, until_us: int) -> Again:
     settings = _require_same_inputs(run)
     policy = next(policy for policy in build_on_driver(settings) if policy.name == name.policy)
     return Again(settings, name, policy, until_us)
 
 
-def _difference(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+def _find_difference(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     for column, value in now.items():
-        before, after = _plain(recorded[column]), _plain(value)
+        before, after = _to_plain(recorded[column]), _to_plain(value)
         if before != after:
             return f"its {column} was {before} and is {after}"
     return None
 
 
-def _seen_document(broker: SeenBroker) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in asdict(broker).items()}
+def _document_seen(broker: SeenBroker) -> dict[str, Any]:
+    return {name: _to_plain(value) for name, value in asdict(broker).items()}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Convert a value for tables and JSON, with texts for members of enumerations, None for NaN, dicts for maps."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): _to_plain(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return {str(key): _plain(entry) for key, entry in value}
+        return {str(key): _to_plain(entry) for key, entry in value}
     if isinstance(value, str):
         return str(value)
     return None if isinstance(value, float) and math.isnan(value) else value

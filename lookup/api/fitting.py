@@ -38,12 +38,12 @@ def fit_frame(
         InputError: if it is not a table, or cannot be read, with the missing column, or the first invalid value.
     """
     columns = {column.name: column for column in TABLES[table]}
-    frame = _rows(frame, columns, table)
+    frame = _convert_rows(frame, columns, table)
     if not isinstance(frame, pd.DataFrame):
         return frame
     names = [*map(str, frame.columns)]
     if table == "brokers" and {"ts", "event", "lookup_data"}.isdisjoint(names):
-        return [_plain(row) for row in frame.astype(object).where(frame.notna(), None).to_dict("records")]
+        return [_to_plain(row) for row in frame.astype(object).where(frame.notna(), None).to_dict("records")]
     always: dict[str, object] = {"cluster": _MAIN}
     if table == "brokers" and {"ts", "event"}.isdisjoint(names):
         always |= {"ts": moment_at(FIRST_US), "event": "registered"}
@@ -63,7 +63,7 @@ def fit_frame(
     return frame.assign(**always)
 
 
-def _rows(
+def _convert_rows(
     frame: Any, columns: Mapping[str, Column], table: TableName
 ) -> pd.DataFrame | pa.Table | pa.RecordBatchReader:
     if isinstance(frame, Sequence):
@@ -113,15 +113,17 @@ def _fit_column(values: pd.Series[Any], column: Column, table: TableName) -> pd.
     try:
         pairs = zip(values, values.isna(), strict=True)
         # As objects, since pandas would convert integers with gaps to floats.
-        return pd.Series([None if gap else _fit(value, column) for value, gap in pairs], values.index, dtype=object)
+        return pd.Series(
+            [None if gap else _fit_value(value, column) for value, gap in pairs], values.index, dtype=object
+        )
     except (TypeError, ValueError) as error:
         raise InputError(f"{table}: column {column.name!r}: {error}") from None
 
 
-def _fit(value: Any, column: Column) -> object:
+def _fit_value(value: Any, column: Column) -> object:
     if column.kind in ("json", "properties"):
         is_text = isinstance(value, str)
-        return value if is_text else (canonical_json if column.kind == "json" else column.check)(_plain(value))
+        return value if is_text else (canonical_json if column.kind == "json" else column.check)(_to_plain(value))
     if not isinstance(value, str):
         return value
     if column.kind == "time":
@@ -129,10 +131,10 @@ def _fit(value: Any, column: Column) -> object:
     raise ValueError(f"{shown(value)} is a text; a number would be right")
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Convert nested values to JSON's types. Keys of other rows are null in Arrow, and were not given."""
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
+        return {key: _to_plain(inner) for key, inner in value.items() if inner is not None}
     # Lists inside are arrays of numpy.
     value = value.tolist() if hasattr(value, "tolist") else value
-    return [*map(_plain, value)] if isinstance(value, list) else value
+    return [*map(_to_plain, value)] if isinstance(value, list) else value

@@ -37,18 +37,18 @@ def write_frame(frame: pd.DataFrame | pa.Table | pa.RecordBatchReader, table: Ta
     """
     reader = frame
     if not isinstance(frame, pa.RecordBatchReader):
-        reader = (frame if isinstance(frame, pa.Table) else _of_pandas(frame, table)).to_reader()
+        reader = (frame if isinstance(frame, pa.Table) else _convert_pandas(frame, table)).to_reader()
     check_types(table, reader.schema, table)
     names = [name for name in CANONICAL[table].names if name in reader.schema.names]
     schema = pa.schema([CANONICAL[table].field(name) for name in names])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for rows in _pieces(reader, names, table):
-            columns = [_cast(rows.column(field.name), field, table) for field in schema]
+        for rows in _iter_pieces(reader, names, table):
+            columns = [_cast_column(rows.column(field.name), field, table) for field in schema]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
         writer.add_key_value_metadata({NAME_KEY: table})
 
 
-def _of_pandas(frame: pd.DataFrame, table: TableName) -> pa.Table:
+def _convert_pandas(frame: pd.DataFrame, table: TableName) -> pa.Table:
     present = [name for name in frame.columns if name in CANONICAL[table].names]
     # pandas permits columns of one name, and Arrow does not report which they are.
     check_types(table, pa.schema([(name, pa.null()) for name in present]), table)
@@ -61,7 +61,7 @@ def _of_pandas(frame: pd.DataFrame, table: TableName) -> pa.Table:
     return pa.table(columns)
 
 
-def _pieces(reader: pa.RecordBatchReader, names: list[str], table: TableName) -> Iterator[pa.Table]:
+def _iter_pieces(reader: pa.RecordBatchReader, names: list[str], table: TableName) -> Iterator[pa.Table]:
     batches: list[pa.RecordBatch] = []
     while True:
         try:
@@ -77,7 +77,7 @@ def _pieces(reader: pa.RecordBatchReader, names: list[str], table: TableName) ->
         yield pa.Table.from_batches(batches)
 
 
-def _cast(column: pa.ChunkedArray, field: pa.Field, table: TableName) -> pa.ChunkedArray:
+def _cast_column(column: pa.ChunkedArray, field: pa.Field, table: TableName) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         # Arrow cannot decode categories that are views, as those of Polars are.
         chunks = (

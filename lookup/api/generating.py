@@ -41,27 +41,27 @@ class GeneratedLog:
     @property
     def lookups(self) -> pd.DataFrame:
         """The table LOOKUPS with the lookups of clients."""
-        return self._table("lookups")
+        return self._read_table("lookups")
 
     @property
     def brokers(self) -> pd.DataFrame:
         """The table BROKERS with the times of registrations."""
-        return self._table("brokers")
+        return self._read_table("brokers")
 
     @property
     def loads(self) -> pd.DataFrame:
         """The table LOADS with the reports of brokers."""
-        return self._table("loads")
+        return self._read_table("loads")
 
     @property
     def bundles(self) -> pd.DataFrame:
         """The table BUNDLES with the traffic of bundles."""
-        return self._table("bundles")
+        return self._read_table("bundles")
 
     @property
     def ownership(self) -> pd.DataFrame:
         """The table OWNERSHIP with first owners, unloads and splits."""
-        return self._table("ownership")
+        return self._read_table("ownership")
 
     def document(self) -> dict[str, Any]:
         """Describe the written log as a JSON object with the folder, the clusters, and the numbers of rows."""
@@ -78,7 +78,7 @@ class GeneratedLog:
         rows = [{"table": name, "rows": count} for name, count in self.report.rows.items()]
         return data_frame(rows).to_html(index=False)
 
-    def _table(self, name: str) -> pd.DataFrame:
+    def _read_table(self, name: str) -> pd.DataFrame:
         return read_frame(self.folder, name, CANONICAL[name])
 
 

@@ -98,7 +98,7 @@ def given_tables(
             if isinstance(table, str | os.PathLike):
                 flags[f"inputs.{name}"] = os.fspath(table)
             elif name == "brokers" and _are_entries(table):
-                flags[name] = [*map(_entry, table)]
+                flags[name] = [*map(_build_entry, table)]
             # By an attribute, since a program without Spark need not load it.
             elif name == "lookups" and keeps_log and hasattr(table, "sparkSession"):
                 from lookup.api.fitting import fit_spark  # of an extra that the caller has
@@ -115,7 +115,7 @@ def given_tables(
                 path, of = f"{folder}/{name}.parquet", cast("TableName", name)
                 fitted = fit_frame(table, of)
                 if isinstance(fitted, list):
-                    flags[name] = [*map(_entry, fitted)]
+                    flags[name] = [*map(_build_entry, fitted)]
                 else:
                     write_frame(fitted, of, path)
                     flags[f"inputs.{name}"], files[path] = path, of
@@ -134,7 +134,7 @@ def _are_entries(table: Any) -> bool:
     return is_list and all({"ts", "event", "lookup_data"}.isdisjoint(row) for row in table)
 
 
-def _entry(row: Mapping[str, object]) -> dict[str, object]:
+def _build_entry(row: Mapping[str, object]) -> dict[str, object]:
     """Convert a row to an entry of `[[brokers]]`. Columns may have their names in BROKERS."""
     named = {"id" if name == "broker" else name: value for name, value in row.items() if name != "cluster"}
     return named | ({"clusters": [row["cluster"]]} if "cluster" in row else {})

@@ -67,13 +67,13 @@ def inspect_selected(
     with tempfile.TemporaryDirectory(prefix="lookup-inspect-") as folder:
         settings, policies = (None, ()) if selection is None else (selection.settings, selection.policies)
         found = inspect_log(lookups, folder, settings=settings, policies=policies, progress=progress)
-        about = [*chain.from_iterable(map(_about_proxies, found.clusters))]
+        about = [*chain.from_iterable(map(_warn_about_proxies, found.clusters))]
         if settings is not None and "proxies" in settings.lint.accept:
             about = []
         return replace(found, findings=(*found.findings, *about))
 
 
-def _about_proxies(cluster: ClusterInspection) -> Iterator[Finding]:
+def _warn_about_proxies(cluster: ClusterInspection) -> Iterator[Finding]:
     named = [(name, count) for name, count in cluster.clients.items() if name][:2]
     count = sum(count for _, count in named)
     if count >= max(_ENOUGH, _NEARLY_ALL * cluster.lookups):

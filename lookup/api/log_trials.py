@@ -133,7 +133,7 @@ class LogTrials:
     def replay_batch(self, batch: TrialBatch, number: int, search: Search, progress: Say) -> Shown:
         """Replay a batch over the days of the search."""
         # Bounds depend only on the log, so they are computed once, with the fewest candidates.
-        selection = self._selection(batch.candidates, number, search, replicates=batch.replicates)
+        selection = self._build_selection(batch.candidates, number, search, replicates=batch.replicates)
         try:
             # Without warnings, since two identical ones of so many candidates are usual, and those of finalists come
             # later.
@@ -148,7 +148,7 @@ class LogTrials:
 
     def evaluate_finalists(self, finalists: Sequence[Candidate], search: Search, progress: Say, warn: Say) -> Shown:
         """Evaluate the finalists on the sealed days, into a folder of its own."""
-        selection = self._selection(finalists, _DRAWS - 1, search, replicates=self.replicates, is_sealed=True)
+        selection = self._build_selection(finalists, _DRAWS - 1, search, replicates=self.replicates, is_sealed=True)
         with draft(f"{self.folder}/{SEALED}", OUTPUTS, force=True) as target:
             scored, _ = evaluate_into(
                 target, selection, self.workers, by=(), progress=progress, warn=warn, command=["tune"], clock=Clock()
@@ -156,7 +156,7 @@ class LogTrials:
         aims = search.aims or aims_on(self.file.tune, scored)
         return shown_of(scored, (one.number for one in finalists), aims, days=self.days(is_sealed=True))
 
-    def _selection(
+    def _build_selection(
         self, candidates: Sequence[Candidate], number: int, search: Search, *, replicates: int, is_sealed: bool = False
     ) -> Selection:
         settings = self.selection.settings

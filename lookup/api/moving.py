@@ -61,20 +61,20 @@ class ClusterSource:
         """Read the rows."""
         # Before a cluster is read, which may take a minute.
         if self.lookups is not None:
-            with _naming_lookups():
+            with _name_argument():
                 list_log(self.lookups)
         text = None
         if self.namespaces is not None:
             text = read_text(Path(self.namespaces))
             namespaces_in(text, self.namespaces)
-        rows = self._rows(text, progress)
+        rows = self._read_rows(text, progress)
         if self.lookups is None:
             return rows
         progress(f"reading {self.lookups}")
-        with _naming_lookups():
+        with _name_argument():
             return with_lookups(rows, self.lookups)
 
-    def _rows(self, text: str | None, progress: Callable[[str], None]) -> Rows:
+    def _read_rows(self, text: str | None, progress: Callable[[str], None]) -> Rows:
         if self.record is not None:
             progress(f"reading {self.record}")
             return read_record(self.record, self.at_us, self.endpoints.cluster, text)
@@ -84,7 +84,7 @@ class ClusterSource:
 
 
 @contextmanager
-def _naming_lookups() -> Iterator[None]:
+def _name_argument() -> Iterator[None]:
     try:
         yield
     except InputError as error:
@@ -149,12 +149,12 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
         progress: called with one short sentence at each step.
     """
     source = ClusterSource.of(source)
-    limits = _limits(max_moves, max_weight, names_of("only", only), names_of("drain", drain))
+    limits = _build_limits(max_moves, max_weight, names_of("only", only), names_of("drain", drain))
     plugins = names_of("plugin_files", plugin_files)
-    specs = _specs(policy)
+    specs = _read_specs(policy)
     if all(spec.release_note is None for spec in specs):
         # Mistakes are found before a cluster is read, which may take a minute.
-        built = _with_shedder(specs, plugins)
+        built = _choose_policy(specs, plugins)
         state = state_of(source.rows(progress))
     else:
         state = state_of(source.rows(progress))
@@ -162,7 +162,7 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
         specs = [spec.under(release, why) for spec in specs]
         for sentence in policy_warnings(specs):
             progress(sentence)
-        built = _with_shedder(specs, plugins)
+        built = _choose_policy(specs, plugins)
     progress("planning moves")
     return Plan(make_plan(state, built, limits))
 
@@ -176,7 +176,9 @@ def open_plan(path: str | os.PathLike[str]) -> Plan:
     return Plan(read_plan(require_path("path", path)))
 
 
-def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ...], drain: tuple[str, ...]) -> Limits:
+def _build_limits(
+    max_moves: int | None, max_weight: float | None, only: tuple[str, ...], drain: tuple[str, ...]
+) -> Limits:
     if max_moves is not None and max_moves < 1:
         raise SettingsError(Argument("max_moves"), f": {max_moves} is not a limit; give 1 or more")
     if max_weight is not None and not 0.0 < max_weight < float("inf"):
@@ -184,7 +186,7 @@ def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ..
     return Limits(max_moves=max_moves, max_weight=max_weight, only=only, drain=drain)
 
 
-def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> Policy:
+def _choose_policy(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> Policy:
     policies = build_policies(load_plugins(plugin_files), specs)
     refuse_foreign(policies, "and a plan asks its policy about more than once; evaluate it with a log")
     with_shedder = [policy for policy in policies if policy.shedder is not None]
@@ -202,7 +204,7 @@ def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> P
     return policy
 
 
-def _specs(given: str | os.PathLike[str] | Mapping[str, object]) -> Sequence[PolicySpec]:
+def _read_specs(given: str | os.PathLike[str] | Mapping[str, object]) -> Sequence[PolicySpec]:
     if isinstance(given, Mapping):
         return policies_in(anchor_paths(given, Path.cwd()), "policy")
     return load_policies(shipped_path(require_path("policy", given, or_mapping=True)))

@@ -193,10 +193,10 @@ class TuneRun:
     @classmethod
     def of(cls, file: TuneFile, trials: LogTrials, folder: str, *, force: bool) -> TuneRun:
         """Check the folder, which must be free, or contain a part of this search."""
-        days = _digest(trials.sealed)
+        days = _compute_digest(trials.sealed)
         # Minutes determine the length of a search, not its identity.
         sought = file.model_dump(mode="json", exclude={"tune": {"minutes"}})
-        identity = _digest([sought, trials.settings, days])
+        identity = _compute_digest([sought, trials.settings, days])
         before = _read(folder, _SEARCH, force=force)
         _require_place(folder, before, identity, force=force)
         known = {} if before is None else before
@@ -240,7 +240,7 @@ class TuneRun:
                 f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried{left}"
             )
             replays += batch.replays
-            self.records[number] = _record(
+            self.records[number] = _record_batch(
                 batch, number, self.trials.replay_batch(batch, number, self.search, progress)
             )
             self._keep()
@@ -316,7 +316,7 @@ class TuneRun:
         }
 
 
-def _record(batch: TrialBatch, number: int, shown: Shown) -> dict[str, Any]:
+def _record_batch(batch: TrialBatch, number: int, shown: Shown) -> dict[str, Any]:
     return {
         "batch": number,
         "kind": batch.kind,
@@ -354,7 +354,7 @@ def _require_place(folder: str, before: Mapping[str, Any] | None, identity: str,
 
 def _write(folder: str, name: str, content: Mapping[str, Any]) -> None:
     """Write a file of a search with a checksum, since its content is otherwise read back unchecked."""
-    checksum = _digest([name, json.loads(documents.json_bytes(content))])
+    checksum = _compute_digest([name, json.loads(documents.json_bytes(content))])
     write_beside(folder, name, documents.json_bytes({**content, "checksum": checksum}))
 
 
@@ -365,7 +365,7 @@ def _read(folder: str, name: str, *, force: bool = False) -> dict[str, Any] | No
         with suppress(ValueError):
             content = json_value(stream.read().decode())
             is_ours = isinstance(content, dict) and content.get("schema") == _SCHEMA
-            if is_ours and content.pop("checksum", None) == _digest([name, content]):
+            if is_ours and content.pop("checksum", None) == _compute_digest([name, content]):
                 return dict(content)
         if not force:
             what = f"{folder}: holds a {name} that is of no search by this release, or was changed since it was written"
@@ -373,5 +373,5 @@ def _read(folder: str, name: str, *, force: bool = False) -> dict[str, Any] | No
     return None
 
 
-def _digest(content: object) -> str:
+def _compute_digest(content: object) -> str:
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()

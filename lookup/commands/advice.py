@@ -22,7 +22,11 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
     Args:
         reads: by policy, the declared reads of its parts, which only the engine knows.
     """
-    warnings = [*policy_warnings(settings.policies), *_about_profiles(settings, reads or {}), *_about_names(settings)]
+    warnings = [
+        *policy_warnings(settings.policies),
+        *_warn_about_profiles(settings, reads or {}),
+        *_warn_about_names(settings),
+    ]
     margins = {"margin": settings.verdict.margin}
     margins |= {f"margins.{metric}": margin for metric, margin in settings.verdict.margins.items()}
     # A margin is a ratio, and easily taken for a percentage.
@@ -49,16 +53,16 @@ def obstacles_of(settings: EvaluationFile) -> list[str]:
     return obstacles
 
 
-def _about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str]]) -> Iterator[str]:
+def _warn_about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str]]) -> Iterator[str]:
     profiled = [(entry, entry.profile) for entry in settings.brokers if entry.profile is not None]
     ignoring = []
     for entry, profile in profiled:
         manager = profile.load_manager_class_name
         # A user's own manager, PIP-368's very use, counts as extensible. Of Pulsar's own only one is.
         if manager != EXTENSIBLE_MANAGER and manager.startswith("org.apache.pulsar."):
-            ignoring.append(_name(entry))
+            ignoring.append(_name_brokers(entry))
             own = manager.rpartition(".")[2]
-            yield f"{_name(entry)}: {own} is not an extensible load manager and ignores lookup properties"
+            yield f"{_name_brokers(entry)}: {own} is not an extensible load manager and ignores lookup properties"
     for name, fields in reads.items() if ignoring else ():
         if any(field == "properties" or field.startswith("properties.") for field in fields):
             yield f"policy {shown(name)} reads lookup properties, which {', '.join(ignoring)} would ignore"
@@ -74,14 +78,14 @@ def _about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str
         yield f"profiles disagree on {key} ({join_names(values)}), so no parameter of a policy takes it from them"
 
 
-def _about_names(settings: EvaluationFile) -> Iterator[str]:
+def _warn_about_names(settings: EvaluationFile) -> Iterator[str]:
     ids = {broker for entry in settings.brokers for broker in entry.ids}
     for domain, brokers in settings.failure_domains.items() if ids else ():
         for broker in sorted(set(brokers) - ids):
             yield f"failure domain {shown(domain)} lists {shown(broker)}, which is none of the brokers"
     for entry in settings.brokers:
         if not _BROKER_ID.fullmatch(entry.ids[0]):
-            yield f"{_name(entry)}: Pulsar names brokers by host and port of the web service, like broker-1:8080"
+            yield f"{_name_brokers(entry)}: Pulsar names brokers by host and port of the web service, as broker-1:8080"
     prefixes = {entry.prefix for entry in settings.brokers} or {"lookup."}
     for index, client in enumerate(settings.clients):
         for key in client.properties:
@@ -92,5 +96,5 @@ def _about_names(settings: EvaluationFile) -> Iterator[str]:
                 )
 
 
-def _name(entry: BrokerEntry) -> str:
+def _name_brokers(entry: BrokerEntry) -> str:
     return f"broker {entry.ids[0]}" if entry.count is None else f"brokers {entry.ids[0]} to {entry.ids[-1]}"

@@ -98,7 +98,7 @@ def _run(arguments: argparse.Namespace) -> int:
         stop=Event(),
         say=lambda it: note(parser.in_flags(it)),
     )
-    with _stopping(how.stop, arguments.rollback or arguments.journal or journal_of(arguments.plan)):
+    with _handle_stops(how.stop, arguments.rollback or arguments.journal or journal_of(arguments.plan)):
         if arguments.rollback is not None:
             done = rollback(arguments.rollback, endpoints, yes=arguments.yes, how=how)
         else:
@@ -110,7 +110,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _stopping(stop: Event, journal: str) -> Iterator[None]:
+def _handle_stops(stop: Event, journal: str) -> Iterator[None]:
     """Let Ctrl-C and other signals that end a run end it after the current step. A second signal ends it at once."""
     received: list[int] = []
 
@@ -164,11 +164,11 @@ def _print(done: Applied, arguments: argparse.Namespace) -> None:
         rows.append((str(one.step), one.bundle, one.source, one.destination, outcome))
     if rows:
         plain_table(console, ("step", "bundle", "from", "to", "outcome"), rows)
-    for sentence in _sentences(done, arguments):
+    for sentence in _write_sentences(done, arguments):
         console.print(plain(sentence), soft_wrap=True)
 
 
-def _sentences(done: Applied, arguments: argparse.Namespace) -> Iterator[str]:
+def _write_sentences(done: Applied, arguments: argparse.Namespace) -> Iterator[str]:
     if done.earlier:
         yield f"{quantity(done.earlier, 'step')} of earlier runs ended otherwise than planned, see {done.journal}"
     moved, others = len(done.steps("moved")), len(done.steps("elsewhere", "skipped", "failed"))

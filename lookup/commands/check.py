@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if examined.problems or settings is None:
         raise SettingsError(examined.problems)
     policies = quantity(len(settings.policies), "policy", "policies")
-    stdout().write(f"{arguments.config}: no mistakes; {policies}, {_brokers(settings)}\n")
+    stdout().write(f"{arguments.config}: no mistakes; {policies}, {_count_brokers(settings)}\n")
     return 0
 
 
@@ -176,7 +176,7 @@ def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
         note(f"note: {policies_named(names)} has a splitter, {splitter!r}: {what}")
 
 
-def _brokers(settings: EvaluationFile) -> str:
+def _count_brokers(settings: EvaluationFile) -> str:
     if settings.inputs.brokers is not None:
         return "brokers of inputs.brokers"
     return quantity(len({broker for entry in settings.brokers for broker in entry.ids}), "broker")

@@ -89,7 +89,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _explain_lookup(arguments: argparse.Namespace) -> int:
     properties = dict(pairs("--property", arguments.property, "rack=a"))
-    usage = _usage(arguments.usage)
+    usage = _read_usage(arguments.usage)
     selection = select(arguments.config, settings_flags(arguments), warn, source=COMMAND_LINE)
     prefixes = sorted({"lookup.", *(entry.prefix for entry in selection.settings.brokers)})
     for key, prefix in product(properties, prefixes):
@@ -118,7 +118,7 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
         print_explanation(console, explanation)
     by_name = {policy.name: policy for policy in selection.policies}
     policies = [by_name[name] for name in found.policies]
-    for sentence in _unread(found.scene, policies, properties):
+    for sentence in _warn_about_unread(found.scene, policies, properties):
         note(f"note: {sentence}")
     readers = [policy.name for policy in policies if "view.load" in policy.reads]
     if readers and not usage:
@@ -128,7 +128,7 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _unread(scene: Scene, policies: Sequence[Policy], properties: Mapping[str, str]) -> Iterator[str]:
+def _warn_about_unread(scene: Scene, policies: Sequence[Policy], properties: Mapping[str, str]) -> Iterator[str]:
     reads = frozenset[str]().union(*(policy.reads for policy in policies))
     if not policies or "properties" in reads:
         return
@@ -139,7 +139,7 @@ def _unread(scene: Scene, policies: Sequence[Policy], properties: Mapping[str, s
         yield f"--property {key}: no policy here reads it{hint}"
 
 
-def _usage(written: Sequence[str]) -> dict[str, float]:
+def _read_usage(written: Sequence[str]) -> dict[str, float]:
     usage_by_broker = {}
     for broker, text in pairs("--usage", written, "broker-1:8080=0.7"):
         try:

@@ -204,7 +204,7 @@ def _describe_memory(key: str, kept: object) -> tuple[str, str]:
     name = key.removesuffix("_us")
     if isinstance(kept, Mapping | list) and len(kept) > _SHOWN_MEMORIES:
         return name, f"{len(kept):,} entries"
-    return name, time_text(kept) if name != key and isinstance(kept, int) else _figure(kept)
+    return name, time_text(kept) if name != key and isinstance(kept, int) else _format_figure(kept)
 
 
 def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> None:
@@ -221,7 +221,7 @@ def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> No
                 _BEGINNINGS[step.began_by]
                 if step.decision is None
                 else f"decision {step.decision}, odds {step.propensity:.4f}",
-                _ending(step),
+                _describe_ending(step),
             )
             for step in history.steps
         ]
@@ -232,7 +232,7 @@ def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> No
         console.print()
 
 
-def _ending(step: OwnerStep) -> str:
+def _describe_ending(step: OwnerStep) -> str:
     if step.ended_by != "shed":
         return "" if step.ended_by is None else _ENDS.get(step.ended_by, step.ended_by)
     cycle = step.cycle
@@ -255,10 +255,10 @@ def _print_seen(
     rows = [
         (
             broker.broker,
-            _figure(broker.usage),
-            _figure(broker.throughput),
+            _format_figure(broker.usage),
+            _format_figure(broker.throughput),
             f"{broker.bundles}",
-            *(_figure(values[broker.broker]) if broker.broker in values else "" for values in kept.values()),
+            *(_format_figure(values[broker.broker]) if broker.broker in values else "" for values in kept.values()),
             ", ".join(f"{key}={value}" for key, value in sorted(broker.properties.items())),
         )
         for broker in ranked
@@ -275,7 +275,7 @@ def _print_agreement(console: Console, difference: str | None, what: str) -> Non
         console.print(plain(f"The {what} was computed again and differs from the record of the run: {difference}."))
 
 
-def _figure(value: Any) -> str:
+def _format_figure(value: Any) -> str:
     if isinstance(value, float):
         return "not reported" if value != value else f"{value:.4g}"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -298,12 +298,12 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
             total = "" if vote.score is None else f"{vote.score:.4f}"
             rows.append((vote.broker, f"{vote.probability:.4f}", total, *scores))
         plain_table(console, ("broker", "odds", "score", *scorers), rows)
-    for line in _sentences(explanation):
+    for line in _write_sentences(explanation):
         # Soft, so in a file or a pipe a plug-in's reason stays one line, for any length.
         console.print(plain(line), soft_wrap=not console.is_terminal)
 
 
-def _sentences(explanation: Explanation) -> Iterator[str]:
+def _write_sentences(explanation: Explanation) -> Iterator[str]:
     for vote in explanation.votes:
         if vote.reason is not None:
             why = f"{vote.reason.value}: {vote.detail}" if vote.detail else vote.reason.value

@@ -83,22 +83,22 @@ def is_interruption(error: BaseException) -> bool:
 
     Pyspark's handler cancels all jobs, so a thread that waits for a job may fail before the interruption arrives.
     """
-    return any(isinstance(link, KeyboardInterrupt) or _CANCELLED in str(link) for link in _chain(error))
+    return any(isinstance(link, KeyboardInterrupt) or _CANCELLED in str(link) for link in _iter_chain(error))
 
 
 def remaining_files(error: BaseException) -> str | None:
     """Describe the remains of an interrupted command as a clause, None if there are none."""
-    return next((str(link) for link in _chain(error) if isinstance(link, KeyboardInterrupt) and link.args), None)
+    return next((str(link) for link in _iter_chain(error) if isinstance(link, KeyboardInterrupt) and link.args), None)
 
 
 def sentences_of_spark(error: BaseException) -> list[str]:
     """Find the sentences of our own error within a Spark error, else one about the job, none for other errors."""
-    for link in _chain(error):
+    for link in _iter_chain(error):
         wrapped = list(_WRAPPED.finditer(str(link)))
         if wrapped:
             # A traceback ends with the error that was raised last, which is the one a user can act on.
             return wrapped[-1]["sentence"].strip().splitlines()
-    failed = next((link for link in _chain(error) if type(link).__module__.partition(".")[0] in _SPARK), None)
+    failed = next((link for link in _iter_chain(error) if type(link).__module__.partition(".")[0] in _SPARK), None)
     if failed is None:
         return []
     text = str(failed)
@@ -123,7 +123,7 @@ def sentences_of_system(error: BaseException) -> list[str]:
     return [": ".join(text for text in (error.filename, message, _NUMBER.sub("", detail)) if text)]
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _iter_chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

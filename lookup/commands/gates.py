@@ -153,24 +153,24 @@ def print_difference(console: Console, difference: Difference, how: str = "", *,
         settings_in_words,
     )
 
-    def sentence(text: str) -> None:
+    def print_sentence(text: str) -> None:
         console.print(plain(text), soft_wrap=not console.is_terminal)
 
-    sentence(headline(difference))
+    print_sentence(headline(difference))
     changed = difference.changed[:MOST_ROWS] if how else difference.changed
     if changed and has_figures:
         plain_table(console, FIGURE_HEADS, [change.row for change in changed], folded=0)
         if len(changed) < len(difference.changed):
-            sentence(rest_in_words(len(difference.changed) - len(changed), "figure", how))
+            print_sentence(rest_in_words(len(difference.changed) - len(changed), "figure", how))
         for text in legend(difference):
-            sentence(text)
+            print_sentence(text)
     for text in cautions(difference):
-        sentence(text)
+        print_sentence(text)
     if difference.settings:
-        sentence(f"{settings_in_words(difference)}.")
+        print_sentence(f"{settings_in_words(difference)}.")
         settings = difference.settings[:MOST_ROWS] if how else difference.settings
         # A long list without its end. Markdown and JSON have the whole.
         clipped = [[text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..." for text in row] for row in settings]
         plain_table(console, SETTING_HEADS, clipped)
         if len(settings) < len(difference.settings):
-            sentence(rest_in_words(len(difference.settings) - len(settings), "setting", how))
+            print_sentence(rest_in_words(len(difference.settings) - len(settings), "setting", how))

@@ -152,7 +152,7 @@ def _require_apart(read: Mapping[str, str], output: str) -> None:
                 )
 
 
-def _warnings(report: IngestReport) -> Iterator[str]:
+def _iter_warnings(report: IngestReport) -> Iterator[str]:
     yield from report.lost
     # The most frequent reasons come first. A log of another format has as many as lines, and five show the pattern.
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
@@ -178,7 +178,7 @@ def _warnings(report: IngestReport) -> Iterator[str]:
 
 
 def _print(report: IngestReport, form: str) -> None:
-    for sentence in _warnings(report):
+    for sentence in _iter_warnings(report):
         warn(sentence)
     for sentence in report.clocks:
         note(f"note: {sentence}")

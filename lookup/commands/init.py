@@ -141,27 +141,27 @@ def _run(arguments: argparse.Namespace) -> int:
             raise SettingsError(f"{folder} {overlap} {log}, which is --log, {right}")
         registry = load_plugins(arguments.plugin_file)
         found, beside = recognise(log, registry), neighbours_of(log)
-    today = _today(folder, log, arguments.broker_conf, beside)
+    today = _find_running(folder, log, arguments.broker_conf, beside)
     lines: dict[str, object] = {**today, "off": "# " if found else ""}
     upgrade = None if arguments.to is None else upgrade_of(arguments.broker_conf, today["release"], arguments.to)
     if upgrade is not None:
         lines["candidates"] = upgrade.policies(os.path.relpath(arguments.broker_conf, folder))
-    texts = {"evaluation.toml": _evaluation(folder, log, found, beside, lines, arguments.plugin_file)}
+    texts = {"evaluation.toml": _write_evaluation(folder, log, found, beside, lines, arguments.plugin_file)}
     if _USES_PROFILE in texts["evaluation.toml"]:
         texts["brokers.toml"] = _PROFILE.format(**today)
     if found is not None and found.mapping:
-        about = f"# {log}: {found.what}.\n# Read with: {_ingest(folder, log, arguments)}\n\n"
+        about = f"# {log}: {found.what}.\n# Read with: {_write_ingest_command(folder, log, arguments)}\n\n"
         texts["mapping.toml"] = about + found.mapping
     _write(folder, texts)
     if found is not None:
         _print_found(found, arguments)
-    _print_next(folder, texts, upgrade, _next(folder, found, arguments), arguments)
+    _print_next(folder, texts, upgrade, _list_next_commands(folder, found, arguments), arguments)
     return 0
 
 
 def _run_scenario(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.folder or ".")
-    today = _today(folder, None, arguments.broker_conf, None)
+    today = _find_running(folder, None, arguments.broker_conf, None)
     upgrade = upgrade_of(arguments.broker_conf, today["release"], arguments.to)
     text = upgrade.scenario(today["today"], upgrade.policies(os.path.relpath(arguments.broker_conf, folder)))
     _write(folder, {"upgrade.scenario": text})
@@ -184,7 +184,7 @@ def _print_found(found: Recognised, arguments: argparse.Namespace) -> None:
     if found.doubt:
         note(f"note: {found.doubt}; its first lines have no day above 12, so check it in the mapping")
     if found.first:
-        note(f"its first lookup, as it is read: {_echo(found.first, arguments.cluster)}")
+        note(f"its first lookup, as it is read: {_show_lookup(found.first, arguments.cluster)}")
     for text in found.notes:
         note(f"note: {text}")
     if not found.labels:
@@ -227,24 +227,24 @@ def _print_commands(commands: Sequence[str], arguments: argparse.Namespace) -> N
     stdout().write("".join(f"{re.sub('^lookup ', f'{called} ', command)}\n" for command in commands))
 
 
-def _echo(row: Mapping[str, Any], cluster: str) -> str:
+def _show_lookup(row: Mapping[str, Any], cluster: str) -> str:
     """Show how a lookup is read, so that a wrong guess is visible, with a dash for missing values."""
     values = {**row, "cluster": row.get("cluster") or cluster, "time": time_text(row["ts"]) if "ts" in row else None}
     shown_values = ((name, values.get(name)) for name in ("time", "cluster", "topic", "client", "broker"))
     return ", ".join(f"{name} {'–' if value is None else printable(str(value))}" for name, value in shown_values)
 
 
-def _next(folder: Path, found: Recognised | None, arguments: argparse.Namespace) -> list[str]:
+def _list_next_commands(folder: Path, found: Recognised | None, arguments: argparse.Namespace) -> list[str]:
     config, report = shlex.quote(str(folder / "evaluation.toml")), shlex.quote(str(folder / "report"))
     evaluate = f"lookup evaluate {config} --output {report}"
     if found is None:
         return [f"lookup generate --output {shlex.quote(str(folder / 'sample'))}", evaluate]
     lookups = shlex.quote(str(folder / "tables" / "lookups") if found.mapping else arguments.log)
     inspect = f"lookup inspect {lookups} {config}"
-    return [*([_ingest(folder, arguments.log, arguments)] if found.mapping else []), inspect, evaluate]
+    return [*([_write_ingest_command(folder, arguments.log, arguments)] if found.mapping else []), inspect, evaluate]
 
 
-def _ingest(folder: Path, log: str, arguments: argparse.Namespace) -> str:
+def _write_ingest_command(folder: Path, log: str, arguments: argparse.Namespace) -> str:
     words = ["lookup", "ingest", log, "--mapping", str(folder / "mapping.toml"), "--cluster", arguments.cluster]
     words += [word for file in arguments.plugin_file for word in ("--plugin-file", file)]
     # Where there is no Java, `evaluate` does without by itself.
@@ -263,7 +263,7 @@ class _Running(TypedDict):
     release: Release
 
 
-def _today(folder: Path, log: str | None, conf: str | None, beside: Neighbours | None) -> _Running:
+def _find_running(folder: Path, log: str | None, conf: str | None, beside: Neighbours | None) -> _Running:
     why = "Pulsar as it comes; the log names no load manager, and this one reads lookup properties"
     manager, version = EXTENSIBLE_MANAGER, "4.2.4"
     if log is None:
@@ -284,7 +284,7 @@ def _today(folder: Path, log: str | None, conf: str | None, beside: Neighbours |
     }  # fmt: skip
 
 
-def _evaluation(
+def _write_evaluation(
     folder: Path,
     log: str | None,
     found: Recognised | None,
@@ -296,7 +296,7 @@ def _evaluation(
         names = ("lookups", "brokers", "loads", "bundles", "ownership")
         inputs = "\n".join(f'{name} = "sample/{name}"' for name in names)
         brokers = "".join(
-            _entry(f"{name}-broker-{{n:02}}:8080", 200e6, count=12, first=1, clusters=[name])
+            _write_entry(f"{name}-broker-{{n:02}}:8080", 200e6, count=12, first=1, clusters=[name])
             for name in ("east", "west")
         )
         key, clients, bundles = "rack", "", 16
@@ -314,17 +314,17 @@ def _evaluation(
             # Twice the average load of a broker, so that half of the capacity is used.
             capacity = 2 * beside.carried if "bundles" in beside.tables else 0.0
             brokers = "".join(
-                _entry(broker, capacity, clusters=[name] if name else None)
+                _write_entry(broker, capacity, clusters=[name] if name else None)
                 for name, ids in beside.brokers.items()
                 for broker in ids
             )
         elif found.brokers and len(found.brokers) <= _MOST:
             brokers = "".join(
-                _entry(broker, properties={property_name: labels[place % len(labels)]})
+                _write_entry(broker, properties={property_name: labels[place % len(labels)]})
                 for place, broker in enumerate(found.brokers)
             )
         else:
-            brokers = _entry(
+            brokers = _write_entry(
                 "broker-{n}:8080",
                 count=max(_LEAST, _OF_A_LABEL * len(labels)),
                 first=1,
@@ -359,7 +359,7 @@ def _evaluation(
     )
 
 
-def _entry(broker: str, capacity: float | None = None, *, count: int = 0, first: int = 0, **rest: object) -> str:
+def _write_entry(broker: str, capacity: float | None = None, *, count: int = 0, first: int = 0, **rest: object) -> str:
     # A capacity is in bytes per second, 0 if it is not known, None for a broker that no table has.
     lines = ["[[brokers]]", f"id = {toml_text(broker)}"]
     lines += [f"count = {count}", f"first = {first}"] if count else []

@@ -74,7 +74,7 @@ def _print(inspection: Inspection) -> None:
     for cluster in inspection.clusters:
         console.print()
         console.print(plain(f"cluster {cluster.cluster}"))
-        rows = list(_rows(cluster))
+        rows = list(_iter_rows(cluster))
         width = max(len(name) for name, _ in rows)
         for name, text in rows:
             console.print(plain(f"  {name:<{width}}  {text}"), soft_wrap=True)
@@ -84,7 +84,7 @@ def _print(inspection: Inspection) -> None:
             console.print(plain(f"{finding.kind}: {finding.sentence}"), soft_wrap=True)
 
 
-def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
+def _iter_rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
     minutes = cluster.per_minute
     yield "lookups", f"{cluster.lookups:,}, from {time_text(cluster.first_us)} to {time_text(cluster.last_us)}"
     # Not demand, since only the lookup after a redirect counts, and brokers' own topics do not.
@@ -94,17 +94,17 @@ def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
     yield "per minute", f"{minutes['mean']:,.1f} on average, median {minutes['median']:,.0f}, {most}"
     yield "brokers", f"{cluster.brokers:,}"
     yield "topics", f"{cluster.topics:,}"
-    yield "tenants", _shares(cluster.tenants, cluster.lookups)
-    yield "namespaces", _shares(cluster.namespaces, cluster.lookups)
+    yield "tenants", _format_shares(cluster.tenants, cluster.lookups)
+    yield "namespaces", _format_shares(cluster.namespaces, cluster.lookups)
     yield (
         "bundles",
         f"{cluster.busy_bundles:,} of {cluster.bundles:,} have lookups; most in "
-        + _shares(cluster.top_bundles, cluster.lookups),
+        + _format_shares(cluster.top_bundles, cluster.lookups),
     )
-    yield "clients", _shares(cluster.clients, cluster.lookups) or "not named in the log"
+    yield "clients", _format_shares(cluster.clients, cluster.lookups) or "not named in the log"
     for key, values in cluster.labels.items():
-        lacking = _shares(cluster.unmatched.get(key, {}), cluster.lookups)
-        shares = _shares(values, cluster.lookups, rest="none or others")
+        lacking = _format_shares(cluster.unmatched.get(key, {}), cluster.lookups)
+        shares = _format_shares(values, cluster.lookups, rest="none or others")
         yield f"property {key}", shares + (f"; no broker has {lacking}" if lacking else "")
     if not cluster.labels:
         yield "properties", "clients send none"
@@ -126,7 +126,7 @@ def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
     yield "suggested", f"session_s = {session.suggested_s}: {chance}"
 
 
-def _shares(counts: Mapping[str, int], total: int, *, rest: str = "others") -> str:
+def _format_shares(counts: Mapping[str, int], total: int, *, rest: str = "others") -> str:
     """Format the greatest shares, and the remainder under a name of its own."""
     named = [(name, count) for name, count in counts.items() if name]
     left = counts.get("", 0) + sum(count for _, count in named[_SHOWN:])

@@ -62,12 +62,12 @@ class _HelpFormatter(argparse.HelpFormatter):
             words = line.lstrip()
             margin = indent + line[: len(line) - len(words)]
             # Two blanks precede a command line among the examples.
-            wrap = _command_lines if margin == "  " else self._split_lines
+            wrap = _break_command if margin == "  " else self._split_lines
             lines += [margin + part for part in wrap(words, width - len(margin))] or [""]
         return "\n".join(lines)
 
 
-def _command_lines(command: str, width: int) -> list[str]:
+def _break_command(command: str, width: int) -> list[str]:
     """Break a command before its flags into lines that a shell reads as one."""
     if len(command) <= width:
         return [command]

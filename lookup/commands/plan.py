@@ -61,7 +61,7 @@ def _add_arguments(parser: Parser) -> None:
     parser.many("--only", metavar="NAMESPACE", help="namespace whose bundles may move")
     parser.many("--drain", metavar="BROKER", help="broker to empty first, by id or host")
     add_plugin_files(parser, "parts of policies")
-    _add_printed(parser)
+    _add_print_flags(parser)
 
 
 def _source_of(arguments: argparse.Namespace) -> ClusterSource:
@@ -156,12 +156,12 @@ def _print_table(table: Table, *, whole: bool = True) -> None:
         note(f"{len(rows) - len(shown):,} more; --all shows them")
 
 
-def _add_shown(parser: Parser) -> None:
+def _add_show_arguments(parser: Parser) -> None:
     parser.need("plan", metavar="PLAN", help="plan.json, or its folder", nargs="?")
-    _add_printed(parser)
+    _add_print_flags(parser)
 
 
-def _add_printed(parser: Parser) -> None:
+def _add_print_flags(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", dest="whole", help="print every row of every table")
     add_format(parser, "table", "json")
 
@@ -188,7 +188,7 @@ COMMANDS = (
     Command(
         name="plan show",
         examples=(("lookup plan show plan", "its figures, moves and brokers, and the bundles that must stay"),),
-        add_arguments=_add_shown,
+        add_arguments=_add_show_arguments,
         run=_run_show,
     ),
 )

@@ -40,7 +40,7 @@ def plugin_name(text: str) -> str:
         right = "letters, digits and, between them, '-', '_' and '.' would be right, as in rack-aware"
         raise argparse.ArgumentTypeError(f"{shown(text)} is not a name of a distribution; {right}")
     name = re.sub(r"[-_.]+", "-", text).lower()
-    module = _module(name)
+    module = _build_module_name(name)
     imported = f"{text} would be imported as {module}"
     if not module.isidentifier() or keyword.iskeyword(module):
         raise argparse.ArgumentTypeError(
@@ -69,7 +69,7 @@ def package_files(name: str, registry: Registry) -> dict[str, str]:
     Raises:
         SettingsError: if a plug-in or a scorer has the name.
     """
-    module = _module(name)
+    module = _build_module_name(name)
     if module in {source.name for source in registry.sources} or name in registry.classes["scorers"]:
         raise SettingsError(f"--plugin: a plug-in or scorer named {name} is installed already; choose another name")
     release = version("pulsar-lookup")
@@ -93,5 +93,5 @@ def package_files(name: str, registry: Registry) -> dict[str, str]:
     return files
 
 
-def _module(name: str) -> str:
+def _build_module_name(name: str) -> str:
     return name.replace("-", "_")

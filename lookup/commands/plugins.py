@@ -34,7 +34,7 @@ def _run(arguments: argparse.Namespace) -> int:
     registry = load_plugins(arguments.plugin_file)
     if arguments.kind is not None and arguments.kind not in registry.classes:
         arguments.parser.error(f"there is no kind {arguments.kind!r}; known: {', '.join(registry.classes)}")
-    sources = _sources(registry)
+    sources = _find_sources(registry)
     entries = [
         describe_class(kind, name, registered, sources)
         for kind, classes in registry.classes.items()
@@ -107,7 +107,7 @@ def describe_class(
     }
 
 
-def _sources(registry: Registry) -> dict[str, tuple[str, str | None]]:
+def _find_sources(registry: Registry) -> dict[str, tuple[str, str | None]]:
     points = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     sources: dict[str, tuple[str, str | None]] = {}
     for source in registry.sources:

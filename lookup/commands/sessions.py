@@ -64,7 +64,7 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
         if session is not None:
             session.stop()
         raise
-    with _stopped_at_the_end(session):
+    with _stop_at_the_end(session):
         ship_code(session)
         if is_elsewhere(session) and not is_remote(session):
             # Spark itself waits in silence.
@@ -74,7 +74,7 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _stopped_at_the_end(session: SparkSession) -> Iterator[None]:
+def _stop_at_the_end(session: SparkSession) -> Iterator[None]:
     """Stop Spark at the end, and report in a sentence that its JVM has ended, if that is why the body fails."""
     try:
         try:
@@ -93,7 +93,7 @@ def _stopped_at_the_end(session: SparkSession) -> Iterator[None]:
         raise
     except Exception as error:
         # Without Java every call fails in its own way, and none reports that the process has ended.
-        code = _exit_code_of_java()
+        code = _find_exit_code()
         if code is None:
             raise
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -156,7 +156,7 @@ def _require_answer(master: str) -> None:
     raise SettingsError(f"--master: nobody answers at {master}; {'; '.join(reasons)}")
 
 
-def _exit_code_of_java() -> int | None:
+def _find_exit_code() -> int | None:
     """Find the exit code of the JVM of this process, None if it runs or another process started it."""
     started = java()
     if started is None or started.process is None:

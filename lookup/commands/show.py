@@ -72,7 +72,7 @@ def _show(arguments: argparse.Namespace, path: str) -> int:
     is_json = arguments.format == "json"
     values = settings.model_dump(mode="json" if is_json else "python", exclude_unset=not arguments.resolved)
     if isinstance(settings, EvaluationFile):
-        values = _with_parts(values, settings)
+        values = _add_parts(values, settings)
     if not arguments.resolved:
         if is_json:
             print_json({"settings": values})
@@ -89,11 +89,11 @@ def _show(arguments: argparse.Namespace, path: str) -> int:
                 del entry["first"]
         stdout().write(_INTRODUCTION + to_toml(values, _sources_of(settings, sources)))
     else:
-        stdout().write(_OTHERS + to_toml(values, lambda loc: _set_by(sources, loc)))
+        stdout().write(_OTHERS + to_toml(values, lambda loc: _find_source(sources, loc)))
     return 0
 
 
-def _set_by(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
+def _find_source(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
     path = key_path(loc)
     # A list in one line has one comment, though a file may have set one entry and a variable another.
     within = (
@@ -103,7 +103,7 @@ def _set_by(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
 
 
 def _sources_of(settings: EvaluationFile, sources: Mapping[str, str]) -> Comment:
-    """Build a function that gives the source of the value at a position. Arguments are those of `_set_by`."""
+    """Build a function that gives the source of the value at a position. Arguments are those of `_find_source`."""
     # Parts of a policy that was read from a broker.conf come from there, but its name and additional keys do not.
     from_conf: dict[tuple[str | int, ...], str] = {
         ("policies", index, key): policy.conf_file
@@ -111,10 +111,10 @@ def _sources_of(settings: EvaluationFile, sources: Mapping[str, str]) -> Comment
         for key in ("filters", "selector", "shedder", "splitter", "on_error")
         if policy.conf_file is not None and f"policies[{index}].{key}" not in settings.sources
     }
-    return lambda loc: from_conf[loc] if loc in from_conf else _set_by(sources, loc)
+    return lambda loc: from_conf[loc] if loc in from_conf else _find_source(sources, loc)
 
 
-def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, Any]:
+def _add_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, Any]:
     if any(policy.conf_file for policy in settings.policies):
         # Only then, since without such a policy settings can be shown though a plug-in cannot be loaded.
         registry = load_plugins(settings.plugin_files)
@@ -141,17 +141,17 @@ def to_toml(values: Mapping[str, Any], comment: Comment = lambda loc: "") -> str
         <BLANKLINE>
     """
     plain = {key: value for key, value in values.items() if not isinstance(value, Mapping) and not _is_tables(value)}
-    blocks = ["\n".join(_lines(plain, (), comment))] if plain else []
+    blocks = ["\n".join(_iter_lines(plain, (), comment))] if plain else []
     for key, value in values.items():
         if isinstance(value, Mapping):
-            blocks.append("\n".join([f"[{toml_key(key)}]", *_lines(value, (key,), comment)]))
+            blocks.append("\n".join([f"[{toml_key(key)}]", *_iter_lines(value, (key,), comment)]))
         elif _is_tables(value):
-            tables = (_lines(entry, (key, index), comment) for index, entry in enumerate(value))
+            tables = (_iter_lines(entry, (key, index), comment) for index, entry in enumerate(value))
             blocks += ["\n".join([f"[[{toml_key(key)}]]", *lines]) for lines in tables]
     return "\n\n".join(blocks) + "\n"
 
 
-def _lines(table: Mapping[str, Any], above: tuple[str | int, ...], comment: Comment) -> Iterator[str]:
+def _iter_lines(table: Mapping[str, Any], above: tuple[str | int, ...], comment: Comment) -> Iterator[str]:
     for key, value in table.items():
         if value is not None:
             source = comment((*above, key))

@@ -182,7 +182,7 @@ class Stages:
                 parts.append(f"{written} rows/s")
             left = seconds / tasks * (of - tasks) - min(since, seconds / tasks)
             if left > 0:
-                parts.append(f"{_lasting(left)} left")
+                parts.append(f"{_format_duration(left)} left")
         return f"{self._text}: {', '.join(parts)}"
 
     def _write(self) -> None:
@@ -190,7 +190,7 @@ class Stages:
         say(f"[{self._said - self._began:6.1f} s] {self.text()}")
 
 
-def _lasting(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     for unit, length, most in (("s", 1, 120), ("min", 60, 7_200)):
         if seconds < most:
             return f"{seconds / length:.0f} {unit}"

@@ -76,7 +76,10 @@ def add_query(parser: Parser) -> None:
         "-p", "--properties", metavar="KEY=VALUE", help="property for the lister, or several with commas between"
     )
     parser.add_argument(
-        "--pattern", type=_pattern, metavar="RE", help="regular expression for the whole name, tenant/namespace/topic"
+        "--pattern",
+        type=_read_pattern,
+        metavar="RE",
+        help="regular expression for the whole name, tenant/namespace/topic",
     )
     parser.add_argument("--labels", metavar="SELECTOR", help="label selector, like 'env=prod,tier in (a,b),team'")
     parser.add_argument(
@@ -92,7 +95,7 @@ def topic(text: str) -> str:
     return str(TopicName.expand(text))
 
 
-def _pattern(text: str) -> str:
+def _read_pattern(text: str) -> str:
     """Read a pattern. An empty one, as of an unset variable, is a mistake and does not mean everything."""
     if not text:
         raise argparse.ArgumentTypeError("it is empty and matches no topic; leave it out to list every topic")
@@ -207,7 +210,7 @@ def _run_list(arguments: argparse.Namespace) -> int:
         warn_of_ignored_properties(request.properties, reads_properties=answer["readsProperties"])
         names, hashed = answer["topics"], answer["topicsHash"]
     else:
-        names, hashed = _listed_here(settings, arguments.plugin_file, request)
+        names, hashed = _list_here(settings, arguments.plugin_file, request)
     if arguments.format == "json":
         print_json({"topics": list(names), "hash": hashed})
     else:
@@ -221,7 +224,7 @@ def warn_of_ignored_properties(properties: Collection[str], *, reads_properties:
         warn("the server's lister does not look at properties and lists every topic")
 
 
-def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: TopicQuery) -> tuple[Sequence[str], str]:
+def _list_here(settings: TopicsFile, plugin_files: Sequence[str], request: TopicQuery) -> tuple[Sequence[str], str]:
     lister = lister_of(settings, plugin_files, request.properties)
     with open_catalog(settings.topics) as catalog, TopicLister(lister, catalog, settings.topics) as at_work:
         answer = at_work.answer(request)

@@ -102,7 +102,7 @@ class Upgrade:
         """Yield a sentence for each default that changes."""
         keeping = {key: name for name, keys in self.kept.items() for key in keys}
         for key, (old, new) in self.changed.items():
-            change = f"{key} goes from {_last(old)} to {_last(new)}"
+            change = f"{key} goes from {_shorten_value(old)} to {_shorten_value(new)}"
             if key == BUNDLES_KEY:
                 yield f"{change} for namespaces created after the upgrade. Existing namespaces keep their bundles"
             elif key in keeping:
@@ -124,26 +124,26 @@ def upgrade_of(path: str, running: Release, to: Release) -> Upgrade:
     }
     olds = {key: old for key, (old, _) in changed.items() if key != BUNDLES_KEY}
     acting = {key for key, old in olds.items() if read_today(path, to, {key: old}).fates[key] == ACTS}
-    known, kept = [_effect(read_today(path, to), acting)], {}
+    known, kept = [_collect_effect(read_today(path, to), acting)], {}
     # Single keys first, since the pair is kept only if neither of its keys is enough.
     for group in chain(((key,) for key in olds), [PAIR]):
         keys = {key: olds[key] for key in group if key in acting}
-        effect = _effect(read_today(path, to, keys), acting)
+        effect = _collect_effect(read_today(path, to, keys), acting)
         if effect not in known:
             known.append(effect)
-            kept[f"keep-{_slug(group[0])}"] = keys
+            kept[f"keep-{_build_slug(group[0])}"] = keys
     return Upgrade(to, changed, kept)
 
 
-def _effect(today: Today, acting: Collection[str]) -> Mapping[str, object]:
+def _collect_effect(today: Today, acting: Collection[str]) -> Mapping[str, object]:
     values = {key: value for key, value in today.table["broker_conf"].items() if key in acting}
     return {**today.table, "broker_conf": values, "refused": today.refusals}
 
 
-def _last(value: Scalar) -> str:
+def _shorten_value(value: Scalar) -> str:
     return value.rpartition(".")[2] if isinstance(value, str) else json.dumps(value)
 
 
-def _slug(key: str) -> str:
+def _build_slug(key: str) -> str:
     short = re.sub(r"^loadBalancer|Strategy$|Enabled$", "", key)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", short).lower()

@@ -54,11 +54,13 @@ def checked_scores(part: str, answer: Any, brokers: Candidates) -> Floats:
     Raises:
         ContractError: with the part, the first wrong number and its broker.
     """
-    scores = _numbers(part, "scores", answer, len(brokers))
+    scores = _read_numbers(part, "scores", answer, len(brokers))
     right = (scores >= 0.0) & (scores <= 1.0)
     # Called for every decision, and `count_nonzero` takes a fifth of the time of `all`.
     if np.count_nonzero(right) != len(right):
-        raise ContractError(f"part {part!r} answered score {_first(scores, ~right, brokers)}, not a number in [0, 1]")
+        raise ContractError(
+            f"part {part!r} answered score {_describe_first(scores, ~right, brokers)}, not a number in [0, 1]"
+        )
     return scores
 
 
@@ -68,10 +70,10 @@ def checked_odds(part: str, answer: Any, brokers: Candidates) -> Floats:
     Raises:
         ContractError: with the part, the first wrong number and its broker.
     """
-    odds = _numbers(part, "odds", answer, len(brokers))
+    odds = _read_numbers(part, "odds", answer, len(brokers))
     right = (odds >= 0.0) & (odds < np.inf)
     if np.count_nonzero(right) != len(right):
-        wrong = _first(odds, ~right, brokers)
+        wrong = _describe_first(odds, ~right, brokers)
         raise ContractError(f"part {part!r} answered odds {wrong}, not a finite number of at least 0")
     return odds
 
@@ -106,11 +108,11 @@ def checked_reads(part: Any) -> frozenset[str]:
     name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise ContractError(f"part {name!r} declares reads = {declared!r}, which is not a set of names")
-    return _known_reads(str(name), frozenset(declared if isinstance(declared, frozenset) else read_bounded(declared)))
+    return _check_names(str(name), frozenset(declared if isinstance(declared, frozenset) else read_bounded(declared)))
 
 
 @lru_cache  # every cycle asks
-def _known_reads(name: str, reads: frozenset[str]) -> frozenset[str]:
+def _check_names(name: str, reads: frozenset[str]) -> frozenset[str]:
     known = ALL_READS | LOAD_DETAILS
     # An unknown name would make cached decisions wrong in silence, so a misspelt one ends the run.
     for entry in sorted(map(str, reads - ALL_READS - LOAD_DETAILS)):
@@ -120,7 +122,7 @@ def _known_reads(name: str, reads: frozenset[str]) -> frozenset[str]:
     return reads | {"view.load"} if reads & LOAD_DETAILS else reads
 
 
-def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
+def _read_numbers(part: str, what: str, answer: Any, count: int) -> Floats:
     try:
         given = np.asarray(exhaust_generator(answer))
         values = given.astype(np.float64, copy=False) if given.dtype.kind in _NUMERIC_KINDS else None
@@ -135,7 +137,7 @@ def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
     return values
 
 
-def _first(values: Floats, wrong: Bools, brokers: Candidates) -> str:
+def _describe_first(values: Floats, wrong: Bools, brokers: Candidates) -> str:
     first = int(np.argmax(wrong))
     return f"{values[first]} for broker {brokers[first].id!r}"
 

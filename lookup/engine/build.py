@@ -125,8 +125,8 @@ class PartBuilder:
         selector = self.part("selectors", spec.selector, f"{where} selector")
         shedder = None if spec.shedder is None else self.part("shedders", spec.shedder, f"{where} shedder")
         splitter = None if spec.splitter is None else self.part("splitters", spec.splitter, f"{where} splitter")
-        grace_s = self._seconds(spec, "grace_s", _GRACE, least=0)
-        interval_s = self._seconds(spec, "shedding_interval_s", _INTERVAL, least=1)
+        grace_s = self._find_seconds(spec, "grace_s", _GRACE, least=0)
+        interval_s = self._find_seconds(spec, "shedding_interval_s", _INTERVAL, least=1)
         self.problems += [f"{where}: {refusal}" for refusal in spec.refusals]
         cadence = self.rule(Cadence, spec.cadence, f"{where} cadence")
         weights_of_resources = self.rule(ResourceWeights, spec.weights, f"{where} weights")
@@ -161,14 +161,14 @@ class PartBuilder:
             self.problems.append(f"{where}: {error}")
             return None
         built = {
-            name: self._children(children[name], spec.parameters[name], f"{where}.{name}")
+            name: self._build_children(children[name], spec.parameters[name], f"{where}.{name}")
             for name in children
             if name in spec.parameters
         }
         # A parameter whose name is a word of Python's has an underscore after it in the class, as in `class_`.
         written = {f"{name}_" if iskeyword(name) else name: value for name, value in spec.parameters.items()}
         given = self._complete_parameters(part_class, {**written, **built})
-        values = self._values(part_class, given, where)
+        values = self._validate_values(part_class, given, where)
         if values is None or None in built.values():
             return None
         try:
@@ -178,7 +178,7 @@ class PartBuilder:
             raise
         except Exception as error:  # noqa: BLE001  a third party's class may raise anything
             # A value out of `broker.conf` is not in the table the sentence points at, so its origin is named.
-            origins = [f"{name} comes from {self._key(key)}" for name, key in given.keys.items()]
+            origins = [f"{name} comes from {self._describe_key(key)}" for name, key in given.keys.items()]
             self.problems.append("; ".join([f"{where}: {error}", *origins]))
             return None
         except BaseException as error:  # noqa: BLE001  one that exits says nothing by itself
@@ -186,7 +186,7 @@ class PartBuilder:
             return None
         return part
 
-    def _seconds(self, spec: PolicySpec, field: str, key: str, *, least: int) -> int | None:
+    def _find_seconds(self, spec: PolicySpec, field: str, key: str, *, least: int) -> int | None:
         """Find a span that a policy sets, else the value of a key in minutes, None if no setting has it."""
         written: int | None = getattr(spec, field)
         minutes = self._conf.get(key)
@@ -194,7 +194,7 @@ class PartBuilder:
             return written
         if isinstance(minutes, bool) or not isinstance(minutes, int) or not least <= minutes <= _MOST_MINUTES:
             self.problems.append(
-                f"{self._key(key)}: should be a whole number from {least} to {_MOST_MINUTES} "
+                f"{self._describe_key(key)}: should be a whole number from {least} to {_MOST_MINUTES} "
                 f"({field} of policy {shown(spec.name)})"
             )
             return None
@@ -207,7 +207,7 @@ class PartBuilder:
         if names is None:
             # Pulsar separates the members of a set by commas.
             names = tuple(filter(None, map(str.strip, str(self._conf.get(_EXCLUDED, "")).split(","))))
-            where = self._key(_EXCLUDED) if names else where
+            where = self._describe_key(_EXCLUDED) if names else where
         for name in names:
             try:
                 NamespaceName.parse(name)
@@ -217,7 +217,7 @@ class PartBuilder:
 
     def rule(self, rule: type[_R], given: Mapping[str, Any], where: str) -> _R | None:
         """Build a rule of a policy that is not a part. Return None, with problems noted, if it is wrong."""
-        values = self._values(rule, self._complete_parameters(rule, given), where)
+        values = self._validate_values(rule, self._complete_parameters(rule, given), where)
         return None if values is None else rule(**values)
 
     def second_choice(self, given: Mapping[str, Any], where: str, *, filters: int) -> SecondChoice | None:
@@ -245,32 +245,32 @@ class PartBuilder:
             configured[name] = value
         return _Given({**configured, **written}, keys)
 
-    def _key(self, key: str) -> str:
+    def _describe_key(self, key: str) -> str:
         source = self._sources.get(key)
         return f"{source}: {key} = {shown(self._conf[key])}" if source else f"{key} = {shown(self._conf[key])}"
 
-    def _children(self, slot: ChildSlot, given: Any, where: str) -> Any:
+    def _build_children(self, slot: ChildSlot, given: Any, where: str) -> Any:
         if slot.is_many and isinstance(given, list | tuple):
-            built = [self._child(slot.kind, entry, f"{where}[{n}]") for n, entry in enumerate(given)]
+            built = [self._build_child(slot.kind, entry, f"{where}[{n}]") for n, entry in enumerate(given)]
             return None if None in built else tuple(built)
         if slot.is_many or isinstance(given, list | tuple):
             self.problems.append(
                 f"{where}: takes {'a list of parts' if slot.is_many else 'one part'}, not {shown(given)}"
             )
             return None
-        return self._child(slot.kind, given, where)
+        return self._build_child(slot.kind, given, where)
 
-    def _child(self, kind: str, given: Any, where: str) -> Any:
+    def _build_child(self, kind: str, given: Any, where: str) -> Any:
         try:
             spec = PartSpec.model_validate(given)
         except ValidationError as error:
-            self.problems.extend(_sentence(where, entry) for entry in error.errors())
+            self.problems.extend(_write_sentence(where, entry) for entry in error.errors())
             return None
         if "weight" in spec.model_fields_set:
             self.problems.append(f"{where}.weight: only a policy's own scorers have a weight")
         return self.part(kind, spec, where)
 
-    def _values(self, part_class: type[Any], given: _Given, where: str) -> dict[str, Any] | None:
+    def _validate_values(self, part_class: type[Any], given: _Given, where: str) -> dict[str, Any] | None:
         parameters, children = parameters_of(part_class), child_kinds(part_class)
         known = [entry.name for entry in parameters]
         unknown = [name for name in given.values if name not in known]
@@ -288,23 +288,23 @@ class PartBuilder:
             model = _model_of(part_class)  # type: ignore[arg-type]  # mypy takes no class for hashable
             filled = model.model_validate_json(json.dumps(plain, default=str), strict=True)
         except ValidationError as error:
-            self.problems.extend(self._sentence(where, entry, given.keys) for entry in error.errors())
+            self.problems.extend(self._write_sentence(where, entry, given.keys) for entry in error.errors())
             return None
         except PydanticUserError as error:
             self.problems.append(f"{where}: settings cannot fill {title_of(part_class)}: {error.message}")
             return None
         return None if unknown or missing else {name: getattr(filled, name) for name in filled.model_fields_set}
 
-    def _sentence(self, where: str, entry: Any, keys: Mapping[str, str]) -> str:
+    def _write_sentence(self, where: str, entry: Any, keys: Mapping[str, str]) -> str:
         """Describe a mistake in a parameter, with the key if a `broker.conf` sets it."""
         name = str(entry["loc"][0]) if entry["loc"] else ""
         if name not in keys:
-            return _sentence(where, entry)
+            return _write_sentence(where, entry)
         message = str(entry["msg"]).removeprefix("Value error, ").removeprefix("Input ")
         # A percentage is another number as a parameter, and the sentence is about that one.
         is_same = entry["input"] == self._conf[keys[name]]
         filled = name if is_same else f"{name} = {shown(entry['input'])}"
-        return f"{self._key(keys[name])}: {message} ({filled} of {where})"
+        return f"{self._describe_key(keys[name])}: {message} ({filled} of {where})"
 
 
 def policy_table(policy: Policy) -> dict[str, Any]:
@@ -349,17 +349,19 @@ def child_kinds(part_class: type[Any]) -> Mapping[str, ChildSlot]:
 def part_table(part: Any) -> dict[str, Any]:
     """Write a part as the table that builds it again, with `use` and every parameter."""
     values = {entry.name: getattr(part, entry.name) for entry in parameters_of(type(part))}
-    return {"use": part.name} | {name.rstrip("_"): _plain(value) for name, value in values.items() if value is not None}
+    return {"use": part.name} | {
+        name.rstrip("_"): _to_plain(value) for name, value in values.items() if value is not None
+    }
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return part_table(value)
     if isinstance(value, frozenset | set):
-        return sorted(map(_plain, value))
+        return sorted(map(_to_plain, value))
     if isinstance(value, tuple | list):
-        return [_plain(entry) for entry in value]
-    return {key: _plain(entry) for key, entry in value.items()} if isinstance(value, Mapping) else value
+        return [_to_plain(entry) for entry in value]
+    return {key: _to_plain(entry) for key, entry in value.items()} if isinstance(value, Mapping) else value
 
 
 def _slot_in(annotation: Any) -> ChildSlot | None:
@@ -391,7 +393,7 @@ def hints_of(part_class: type[Any]) -> dict[str, Any]:
         raise PluginError(f"the annotations of {title_of(part_class)} cannot be read: {in_one_line(error)}") from error
 
 
-def _sentence(where: str, entry: Any) -> str:
+def _write_sentence(where: str, entry: Any) -> str:
     path = "".join(f"{step}." for step in entry["loc"]).removesuffix(".")
     value = f"{path} = {shown(entry['input'])}: " if path else ""
     if entry["type"] == "missing":

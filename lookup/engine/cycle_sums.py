@@ -45,7 +45,7 @@ class CycleSums:
             if outcome.excess is not None and math.isfinite(outcome.excess):
                 sums.excess[reason] = max(float(outcome.excess), sums.excess.get(reason, 0.0))
             if outcome.short is not None and math.isfinite(outcome.short.figure) and math.isfinite(outcome.short.limit):
-                sums._keep(reason, outcome.short)
+                sums._keep_nearest(reason, outcome.short)
         return sums
 
     def document(self) -> dict[str, object]:
@@ -63,7 +63,7 @@ class CycleSums:
         for reason, excess in other.excess.items():
             self.excess[reason] = max(excess, self.excess.get(reason, excess))
         for reason, short in other.short.items():
-            self._keep(reason, short)
+            self._keep_nearest(reason, short)
 
     @property
     def idleness(self) -> str | None:
@@ -76,7 +76,9 @@ class CycleSums:
         if not self.cycles:
             return None
         unloaded = quantity(self.accepted, "bundle") if self.accepted else "nothing"
-        why = ", ".join(f"{words} {count:,}{self._details(reason)}" for reason, words, count in self.rank_reasons())
+        why = ", ".join(
+            f"{words} {count:,}{self._describe_details(reason)}" for reason, words, count in self.rank_reasons()
+        )
         return f"the shedder ran {quantity(self.cycles, 'cycle')} and unloaded {unloaded}: {why}"
 
     def rank_reasons(self) -> list[tuple[str, str, int]]:
@@ -88,13 +90,13 @@ class CycleSums:
             named.append((reason, "balanced" if is_even else CYCLE_WORDS.get(reason, reason), count))
         return named
 
-    def _details(self, reason: str) -> str:
+    def _describe_details(self, reason: str) -> str:
         details = [f"at most {self.short[reason]}"] if reason in self.short else []
         if reason == "no-bundles":
             details += [f"{quantity(count, 'proposal')} refused: {why}" for why, count in sorted(self.refused.items())]
         return f" ({'; '.join(details)})" if details else ""
 
-    def _keep(self, reason: str, short: Shortfall) -> None:
+    def _keep_nearest(self, reason: str, short: Shortfall) -> None:
         known = self.short.get(reason)
         if known is None or short.nearness > known.nearness:
             self.short[reason] = short

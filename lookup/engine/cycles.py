@@ -233,7 +233,7 @@ def run_sheds(
 
     if policy.excluded_namespaces and not is_modular:
         # The extensible manager's brokers do not report these bundles, but the modular manager's shedders see them.
-        shown = _without(policy.excluded_namespaces, instant.view if shown is None else shown)
+        shown = _exclude_namespaces(policy.excluded_namespaces, instant.view if shown is None else shown)
     outcome = Turn("shedder", shedder, policy, instant, memory, shown).outcome(answer)
     books.close(outcome)
     report = books.report(outcome)
@@ -243,7 +243,7 @@ def run_sheds(
     return replace(report, outcome=replace(report.outcome, label=CycleLabel.SKIP, reason=CycleReason.NO_BUNDLES))
 
 
-def _without(excluded: Collection[str], view: ClusterView) -> ClusterView:
+def _exclude_namespaces(excluded: Collection[str], view: ClusterView) -> ClusterView:
     def is_kept(entry: BundleLoad) -> bool:
         return entry.bundle.rpartition("/")[0] not in excluded
 
@@ -273,9 +273,9 @@ class _UnloadBooks(Books[Unload]):
             return Reason.SYSTEM_NAMESPACE
         if change.bundle.rpartition("/")[0] in self._policy.excluded_namespaces:
             return Reason.EXCLUDED_NAMESPACE
-        return self._objection(change) or self._objection_to_place(change) or change
+        return self._find_objection(change) or self._check_place(change) or change
 
-    def _objection(self, unload: Unload) -> Reason | None:
+    def _find_objection(self, unload: Unload) -> Reason | None:
         view = self._instant.view
         # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
         if unload.bundle in self._changed:
@@ -288,11 +288,11 @@ class _UnloadBooks(Books[Unload]):
         is_recent = unloaded_us is not None and view.now_us - unloaded_us <= self._policy.grace_us
         return Reason.GRACE_PERIOD if is_recent and not unload.in_exchange else None
 
-    def _objection_to_place(self, unload: Unload) -> Reason | None:
+    def _check_place(self, unload: Unload) -> Reason | None:
         view = self._instant.view
         if unload.destination is None:
             source = view.brokers.number(unload.source)
-            return None if source is None else self._objection_to_leaving(unload.bundle, source)
+            return None if source is None else self._check_leaving(unload.bundle, source)
         number = view.brokers.number(unload.destination)
         if number is None or not view.registered[number] or unload.destination == unload.source:
             return Reason.NOT_REGISTERED
@@ -315,7 +315,7 @@ class _UnloadBooks(Books[Unload]):
             return False
         return True
 
-    def _objection_to_leaving(self, bundle: str, source: int) -> Reason | None:
+    def _check_leaving(self, bundle: str, source: int) -> Reason | None:
         """Ask the filters that have an opinion whether a bundle may leave its owner without a destination.
 
         Not asked if the shedder has already found a broker that all filters admit.
@@ -327,7 +327,7 @@ class _UnloadBooks(Books[Unload]):
         for index in range(len(self._kept) - 1, len(policy.retaining)):
             part, has_opinion = policy.retaining[index]
             try:
-                if has_opinion and not self._lets_go(index, request, source, brokers):
+                if has_opinion and not self._may_unload(index, request, source, brokers):
                     return part.reason
                 brokers = brokers.subset(policy.apply_filter(index, request, brokers, self._instant))
             except ContractError:
@@ -338,7 +338,7 @@ class _UnloadBooks(Books[Unload]):
                 self._kept.append(brokers)
         return None
 
-    def _lets_go(self, index: int, request: LookupRequest, source: int, brokers: Candidates) -> bool:
+    def _may_unload(self, index: int, request: LookupRequest, source: int, brokers: Candidates) -> bool:
         part: Any = self._policy.filters[index]
         cut, view = self._policy.cuts[index](request), self._instant.seen_by(index)
         try:
@@ -363,7 +363,7 @@ class _ModularBooks(_UnloadBooks):
         self._named: dict[str, Unload] = {}
 
     def ruling(self, change: Unload, *, is_probe: bool = False) -> Ruling:
-        reason = Reason.MOVED_THIS_CYCLE if change.bundle in self._named else self._objection(change)
+        reason = Reason.MOVED_THIS_CYCLE if change.bundle in self._named else self._find_objection(change)
         # Bundles of pulsar/system are unloaded as others are (LoadData.getBundleDataForLoadShedding).
         if is_pinned_bundle(change.bundle):
             reason = Reason.SYSTEM_NAMESPACE
@@ -385,7 +385,7 @@ class _ModularBooks(_UnloadBooks):
     def _judge(self, change: Unload) -> Unload | Reason:
         if change.bundle.rpartition("/")[0] in self._policy.excluded_namespaces:
             return Reason.EXCLUDED_NAMESPACE
-        reason = self._objection_to_place(change)
+        reason = self._check_place(change)
         if reason is not None or change.destination is not None or self._unloading.choose is None:
             return reason or change
         chosen = self._unloading.choose(change.bundle)

@@ -102,7 +102,7 @@ def explain(policy: Policy, request: LookupRequest, view: ClusterView) -> Explan
     # An instant of its own, since cached or counted answers must not affect later decisions.
     ballot = policy.ballot(request, Instant(policy, view))
     # Under `skip` no part ends the collection. The ballot shows whether a failure ends the decision.
-    asked, failures, names = replace(policy, on_error="skip"), Failures(), _names(policy)
+    asked, failures, names = replace(policy, on_error="skip"), Failures(), _name_scorers(policy)
     instant = Instant(asked, view, failures)
     kept, rejected = instant.offered, dict[str, BrokerVote]()
     for index, part in enumerate(policy.filters):
@@ -111,7 +111,9 @@ def explain(policy: Policy, request: LookupRequest, view: ClusterView) -> Explan
         mask = asked.apply_filter(index, request, kept, instant)
         cut, seen = asked.cuts[index](request), instant.seen_by(index)
         for broker in kept.subset(~mask):
-            rejected[broker.id] = BrokerVote(broker.id, reason=part.reason, detail=_detail(part, cut, broker, seen))
+            rejected[broker.id] = BrokerVote(
+                broker.id, reason=part.reason, detail=_find_detail(part, cut, broker, seen)
+            )
         kept = kept.subset(mask)
     totals, scores = dict[str, float](), dict[str, dict[str, float]]()
     if ballot.declined is not Reason.POLICY_ERROR and len(kept):
@@ -136,14 +138,14 @@ def explain(policy: Policy, request: LookupRequest, view: ClusterView) -> Explan
     )
 
 
-def _detail(part: Any, request: LookupRequest, broker: Broker, view: ClusterView) -> str | None:
+def _find_detail(part: Any, request: LookupRequest, broker: Broker, view: ClusterView) -> str | None:
     try:
         return str(part.detail(request, broker, view)) if hasattr(part, "detail") else None
     except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's explanation; its failure rejects no broker
         return f"(its detail raised {describe_error(error)})"
 
 
-def _names(policy: Policy) -> list[str]:
+def _name_scorers(policy: Policy) -> list[str]:
     """Name the scorers as settings do. The second with the same name becomes `name#2`."""
     seen: Counter[str] = Counter()
     names = []

@@ -106,14 +106,14 @@ def view_facet(part: str, reads: frozenset[str], view: ClusterView, memory: Mapp
     if reads >= ALL_READS:
         return replace(view, memory=memory)
     attributes = vars(view)
-    allowed = {name: attributes[name] for name in _view_names(reads)}
+    allowed = {name: attributes[name] for name in _list_view_names(reads)}
     if "memory" in allowed:
         allowed["memory"] = memory
     return cast("ClusterView", _Facet(part, "view", allowed))
 
 
 @lru_cache
-def _view_names(reads: frozenset[str]) -> tuple[str, ...]:
+def _list_view_names(reads: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in _VIEW_FIELDS if name not in VIEW_READS or VIEW_READS[name] in reads)
 
 

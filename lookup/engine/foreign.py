@@ -31,18 +31,18 @@ class Foreign(Protocol):
 def foreign_of(policy: Policy) -> list[tuple[str, Foreign]]:
     """List the foreign parts of a policy, in wrappers too, each with the key of its memory."""
     parts = [*policy.parts, *([] if policy.shedder is None else [policy.shedder])]
-    return [(memory_key(part), inner) for part in parts for inner in _inside(part)]
+    return [(memory_key(part), inner) for part in parts for inner in _iter_foreign(part)]
 
 
-def _inside(part: Any) -> Iterator[Foreign]:
+def _iter_foreign(part: Any) -> Iterator[Foreign]:
     if getattr(part, "is_foreign", False):
         yield part
     elif isinstance(part, tuple | list):
         for each in part:
-            yield from _inside(each)
+            yield from _iter_foreign(each)
     elif is_dataclass(part):
         for entry in fields(part):
-            yield from _inside(getattr(part, entry.name))
+            yield from _iter_foreign(getattr(part, entry.name))
 
 
 def begin_foreign(policy: Policy, memory: MutableMapping[str, dict[str, Any]]) -> None:

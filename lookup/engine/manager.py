@@ -181,7 +181,7 @@ class LoadManager:
     def restore(self, owners: Mapping[str, str]) -> None:
         """Restore owners from before the run. Unregistered owners and pinned bundles are left out."""
         for bundle, broker in sorted(owners.items()):
-            number = self._registered_number(broker)
+            number = self._find_registered(broker)
             # The owner of a pinned bundle is in its name. An owner in the book would remain after its registration
             # ended.
             if number is not None and pinned_broker(bundle.rpartition("/")[0]) is None:
@@ -220,7 +220,7 @@ class LoadManager:
             return self._answer(self.leader(), Reason.NO_CANDIDATES)
         pinned = pinned_broker(bundle.rpartition("/")[0])
         if pinned is not None:
-            return self._answer(self._registered_number(pinned), Reason.NOT_REGISTERED)
+            return self._answer(self._find_registered(pinned), Reason.NOT_REGISTERED)
         owner = self.ownership.owner(bundle)
         if owner is not None:
             return self._answer(owner, None)
@@ -309,12 +309,12 @@ class LoadManager:
         if self._observer.before_cycle is not None:
             self._observer.before_cycle(self)
         self._drawn.clear()
-        report = self._cycle(self.policy.shedder)
+        report = self._run_cycle(self.policy.shedder)
         if self._observer.after_cycle is not None:
             self._observer.after_cycle(report)
         return report
 
-    def _cycle(self, shedder: Shedder) -> CycleReport[Unload]:
+    def _run_cycle(self, shedder: Shedder) -> CycleReport[Unload]:
         memory, instant = self._memory_of(shedder), self.instant()
         # In Pulsar no cycle takes place with one registered broker, since no other broker could take a bundle.
         if len(instant.offered) <= 1:
@@ -429,7 +429,7 @@ class LoadManager:
         ballot, fingerprint = self.decide(request)
         decision = self.draws.decision(bundle, ballot, self.roster, fingerprint)
         if decision.broker is not None:
-            number, instant = self._chosen_number(request, decision), self.instant()
+            number, instant = self._require_number(request, decision), self.instant()
             broker, offers = self.roster[number], ballot.offers
             observed = self.policy.observe(self.memory, request, broker, offers, instant, is_assigned=False)
             if self.policy.remember(self.memory, request, broker, instant.failures) or observed:
@@ -440,7 +440,7 @@ class LoadManager:
     def _book_decision(
         self, request: LookupRequest, decision: Decision, ts_us: int, offers: Sequence[Candidates], instant: Instant
     ) -> None:
-        number = self._chosen_number(request, decision)
+        number = self._require_number(request, decision)
         if not self.policy.is_stateful:
             self._give(request.bundle, number, ts_us, decided=True)
             return
@@ -462,7 +462,7 @@ class LoadManager:
             self._take(unload.bundle, "shed", self._tick_us, reason=unload.reason)
             self._give(unload.bundle, drawn, self._tick_us, decided=True)
             return
-        number = None if unload.destination is None else self._registered_number(unload.destination)
+        number = None if unload.destination is None else self._find_registered(unload.destination)
         self._move(unload.bundle, "shed", number, unload.reason)
 
     def _move(self, bundle: str, cause: Cause, number: int | None, reason: CycleReason | None = None) -> None:
@@ -492,14 +492,14 @@ class LoadManager:
         broker: Broker = self.roster[number]
         return Assigned(broker.id, broker.lookup_data, decision)
 
-    def _chosen_number(self, request: LookupRequest, decision: Decision) -> int:
-        number = self._registered_number(str(decision.broker))
+    def _require_number(self, request: LookupRequest, decision: Decision) -> int:
+        number = self._find_registered(str(decision.broker))
         # The policy received registered brokers only, so this happens if the registry changed within a decision.
         if number is None:
             raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
         return number
 
-    def _registered_number(self, broker: str) -> int | None:
+    def _find_registered(self, broker: str) -> int | None:
         number = self.roster.number(broker)
         return number if number is not None and self.registered[number] else None
 

@@ -71,10 +71,10 @@ def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
             for key in given
         ):
             right = "a sequence of texts or None is asked for, (None,) for one number"
-            raise _breach(metric, f"{shown(answer)} for its keys; {right}")
+            raise _build_breach(metric, f"{shown(answer)} for its keys; {right}")
         unknown = [key for key in given if key is not None and every is not None and key not in every]
         if unknown:
-            raise _breach(metric, f"the key {unknown[0]!r}, which is not in its every_key, {every}")
+            raise _build_breach(metric, f"the key {unknown[0]!r}, which is not in its every_key, {every}")
         keys |= dict.fromkeys(given)
     return tuple(keys)
 
@@ -100,20 +100,24 @@ def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
     # If no batch has any, the metric is called for the last, since it determines the number of columns of the sums.
     asked = [place for place, batch in enumerate(batches) if _is_counted(metric, batch)] or [len(batches) - 1]
     # A copy, since totals are added up in place and batches' sums may be views of the metric's own arrays.
-    total = _sums(metric, batches[asked[0]], key).astype(np.float64)
+    total = _compute_sums(metric, batches[asked[0]], key).astype(np.float64)
     by_batch = np.zeros((len(batches), total.shape[1]))
     by_batch[asked[0]] = total.sum(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are rejected below
         for place in asked[1:]:
-            sums = _sums(metric, batches[place], key)
+            sums = _compute_sums(metric, batches[place], key)
             if sums.shape != total.shape:
-                raise _breach(metric, f"sums of shape {sums.shape} cannot be added to sums of shape {total.shape}")
+                raise _build_breach(
+                    metric, f"sums of shape {sums.shape} cannot be added to sums of shape {total.shape}"
+                )
             total += sums
             by_batch[place] = sums.sum(axis=0)
     if not np.isfinite(total).all():
         row, column = np.argwhere(~np.isfinite(total))[0].tolist()
         what = f"the sum {total[row, column]} in row {row}, column {column} for key {key!r}"
-        raise _breach(metric, f"{what}; sums are finite, since they are added up over bundles, cells and clusters")
+        raise _build_breach(
+            metric, f"{what}; sums are finite, since they are added up over bundles, cells and clusters"
+        )
     return Sums(total, by_batch)
 
 
@@ -137,27 +141,33 @@ def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
     # A metric that divides by zero gets NaN, which stands for nothing to measure, so a warning would add nothing.
     with guard_call(f"metric {metric.name!r} raised "), np.errstate(all="ignore"):
         answer = metric.value(sums)
-        values = _array(answer)
+        values = _to_array(answer)
     shape = () if metric.resample == "none" else sums.shape[:-1]
     if values.dtype.kind not in _REAL or values.shape != shape:
         right = f"real numbers of shape {shape}" if shape else "one real number"
-        raise _breach(metric, f"{_shown(answer)} for the value of sums of shape {sums.shape}; {right} would be right")
+        raise _build_breach(
+            metric, f"{_format_answer(answer)} for the value of sums of shape {sums.shape}; {right} would be right"
+        )
     if np.isinf(values).any():
-        raise _breach(metric, f"the value {values[np.isinf(values)][0]}; NaN says that there is nothing to measure")
+        raise _build_breach(
+            metric, f"the value {values[np.isinf(values)][0]}; NaN says that there is nothing to measure"
+        )
     return values.astype(np.float64, copy=False)
 
 
-def _sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
+def _compute_sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
     with guard_call(f"metric {metric.name!r} raised "):
         answer = metric.accumulate(batch, key)
-        sums = _array(answer)
+        sums = _to_array(answer)
     rows: int | None = len(batch.bundles) + (len(batch.events) if metric.resample == "event" else 0)
     if metric.resample in ("time", "none"):
         # If intervals do not vary its rows, their number is the metric's own business.
         rows = len(batch.cells.start) if metric.resample == "time" else None
     if sums.dtype.kind not in _REAL or sums.ndim != 2 or not sums.shape[1] or rows not in (None, len(sums)):
         right = f"real numbers of shape ({'n' if rows is None else rows}, k) would be right"
-        raise _breach(metric, f"{_shown(answer)} for its sums of key {key!r}; {right}, {_ROWS[metric.resample]}")
+        raise _build_breach(
+            metric, f"{_format_answer(answer)} for its sums of key {key!r}; {right}, {_ROWS[metric.resample]}"
+        )
     return sums
 
 
@@ -170,7 +180,7 @@ _ROWS = {
 }
 
 
-def _array(answer: Any) -> NDArray[Any]:
+def _to_array(answer: Any) -> NDArray[Any]:
     if isinstance(answer, np.ma.MaskedArray) and answer.dtype.kind in _REAL:
         return np.asarray(np.ma.filled(answer.astype(np.float64), np.nan))
     try:
@@ -179,11 +189,11 @@ def _array(answer: Any) -> NDArray[Any]:
         return np.empty((), dtype=np.object_)
 
 
-def _shown(answer: object) -> str:
+def _format_answer(answer: object) -> str:
     if isinstance(answer, np.ndarray):
         return f"an array of {answer.dtype} of shape {answer.shape}"
     return shown(answer)
 
 
-def _breach(metric: Metric, what: str) -> PluginError:
+def _build_breach(metric: Metric, what: str) -> PluginError:
     return PluginError(f"metric {metric.name!r} answered {what}")

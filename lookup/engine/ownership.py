@@ -37,17 +37,17 @@ class Ownership:
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = tuple(ids)
         self._owners: dict[str, int] = {}
-        self._counts, self._shown_counts = self._no_bundles_shown()
-        self._by_namespace: defaultdict[str, Counts] = defaultdict(self._no_bundles)
+        self._counts, self._shown_counts = self._count_none_with_view()
+        self._by_namespace: defaultdict[str, Counts] = defaultdict(self._count_none)
         self._sweep_above = _FEWEST
 
-    def _no_bundles(self) -> Counts:
+    def _count_none(self) -> Counts:
         return np.zeros(len(self.ids), dtype=np.int64)
 
-    def _no_bundles_shown(self) -> tuple[Counts, Counts]:
+    def _count_none_with_view(self) -> tuple[Counts, Counts]:
         # Read in every cycle and most decisions, so one view of the counts is shared by all.
-        counts = self._no_bundles()
-        return counts, _read_only(counts)
+        counts = self._count_none()
+        return counts, _make_read_only(counts)
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -65,7 +65,7 @@ class Ownership:
 
     def bundles_in(self, namespace: str) -> Counts:
         """Count the bundles of one namespace that each broker owns, shape (n_brokers,)."""
-        return _read_only(self._by_namespace[namespace])
+        return _make_read_only(self._by_namespace[namespace])
 
     def bundles_of(self, broker: int) -> list[str]:
         """List the bundles of one broker, sorted by name."""
@@ -89,7 +89,7 @@ class Ownership:
         numbers = {name: number for number, name in enumerate(ids)}
         moved = [(bundle, numbers[self.ids[owner]]) for bundle, owner in self._owners.items()]
         self.ids = tuple(ids)
-        self._owners, (self._counts, self._shown_counts) = dict(moved), self._no_bundles_shown()
+        self._owners, (self._counts, self._shown_counts) = dict(moved), self._count_none_with_view()
         self._by_namespace.clear()
         for bundle, owner in moved:
             self._count(bundle, owner, 1)
@@ -107,7 +107,7 @@ class Ownership:
         self._by_namespace[bundle.rpartition("/")[0]][broker] += step
 
 
-def _read_only(counts: Counts) -> Counts:
+def _make_read_only(counts: Counts) -> Counts:
     view = counts.view()
     view.flags.writeable = False
     return view
@@ -147,7 +147,7 @@ class ReportedOwnership:
             if owner is not None:
                 counts[owner] -= 1
             counts[self._moved[bundle]] += 1
-        return _read_only(counts)
+        return _make_read_only(counts)
 
 
 #: Cause of the loss of a bundle's last owner. `first` means that it had none.

@@ -185,20 +185,22 @@ class Policy:
         try:
             kept = self._apply_filters(range(len(self.filters)), request, Kept(instant.offered, {}), instant)
             if choice is None or kept.is_closed:
-                return self._among(request, instant, kept)
+                return self._compute_ballot(request, instant, kept)
             # The second choice begins with all brokers again, since a filter it leaves out may have rejected the best.
             fewer = partial(self._apply_filters, range(choice.filters), request, Kept(instant.offered, {}), instant)
-            among = partial(self._among, request, instant)
+            among = partial(self._compute_ballot, request, instant)
             return choice.choose(
                 kept,
                 instant.view,
                 among,
-                lambda before: self._among(request, self._after(before, request, instant), fewer()),
+                lambda before: self._compute_ballot(
+                    request, self._build_second_instant(before, request, instant), fewer()
+                ),
             )
         except ContractError as breach:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
 
-    def _after(self, ballot: Ballot, request: LookupRequest, instant: Instant) -> Instant:
+    def _build_second_instant(self, ballot: Ballot, request: LookupRequest, instant: Instant) -> Instant:
         if not ballot.offers:
             return instant
         memory = copy.deepcopy({key: dict(kept) for key, kept in instant.view.memory.items()})
@@ -220,7 +222,7 @@ class Policy:
         kept = self._apply_filters(range(lasting), request, Kept(instant.offered, {}), instant)
         return bool((kept.brokers.index != owner).any())
 
-    def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
+    def _compute_ballot(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
         if kept.is_closed:
             return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
         if not len(kept.brokers):

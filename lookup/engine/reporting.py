@@ -90,7 +90,7 @@ def _measure_nothing(n_brokers: int) -> Measured:
     return Measured(unknown, unknown, unknown, none, none)
 
 
-def _nothing(n_brokers: int) -> Published:
+def _publish_nothing(n_brokers: int) -> Published:
     unknown, zero = np.full(n_brokers, np.nan), np.zeros(n_brokers, np.int64)
     return Published(unknown, unknown, unknown, unknown, unknown, zero, zero)
 
@@ -119,7 +119,7 @@ class ReportBoard:
     published: Published = field(init=False)
 
     def __post_init__(self) -> None:
-        self.published = _nothing(self.n_brokers)
+        self.published = _publish_nothing(self.n_brokers)
         self._next_us = self.start_us
         self._measured = _measure_nothing(self.n_brokers)
         #: the measurements at their publication
@@ -180,16 +180,16 @@ class ReportBoard:
     def _forget(self, gone: NDArray[np.bool_]) -> None:
         board = self.published
         self._averages = np.where(gone, np.nan, self._averages)
-        self.published = _merge_columns(gone, _nothing(self.n_brokers), board)
+        self.published = _merge_columns(gone, _publish_nothing(self.n_brokers), board)
 
     def _sample(self, count: int) -> None:
         if count:
-            last = self._last_publication(count)
+            last = self._find_last_publication(count)
             self._publish(last)
-            self._averages = self._averages_after(np.int64(count))
+            self._averages = self._move_averages(np.int64(count))
             self._next_us += count * self.cadence.min_interval_ms * 1000
 
-    def _last_publication(self, count: int) -> Ints:
+    def _find_last_publication(self, count: int) -> Ints:
         """Find which of the next samples is published last, from 1, or 0 for none, shape (n_brokers,)."""
         step_us, longest_us = self.cadence.min_interval_ms * 1000, self.cadence.max_interval_ms * 1000
         is_new = np.isnan(self.published.throughput)
@@ -214,7 +214,7 @@ class ReportBoard:
         has_changed: NDArray[np.bool_] = np.logical_or.reduce(changes > self.cadence.change_percent)
         return has_changed
 
-    def _averages_after(self, samples: Ints | np.int64) -> Floats:
+    def _move_averages(self, samples: Ints | np.int64) -> Floats:
         now = np.stack([self._measured.usage, self._measured.throughput])
         # The first sample of all starts the averages.
         before = np.where(np.isnan(self._averages), now, self._averages)
@@ -222,7 +222,7 @@ class ReportBoard:
         return now + (before - now) * np.power(self.cadence.history, samples, dtype=np.float64)
 
     def _publish(self, samples: Ints) -> None:
-        usage, throughput_ema = self._averages_after(samples)
+        usage, throughput_ema = self._move_averages(samples)
         at_us = self._next_us + (samples - 1) * self.cadence.min_interval_ms * 1000
         now = self._measured
         is_due = samples > 0

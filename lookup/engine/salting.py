@@ -84,8 +84,8 @@ def unsalted_parts(
     """
     # One broker of each kind. Kinds differ in labels, in place, or in whether their capacity is known.
     kinds = {(tuple(sorted(b.lookup_data.properties.items())), b.location, b.capacity is None): b for b in brokers}
-    some = _spread(list(kinds.values()), _KINDS)
-    probe = _Probe([(_views(kind, topology), _asked_of(kind, requests)) for kind in some])
+    some = _pick_spread(list(kinds.values()), _KINDS)
+    probe = _Probe([(_build_views(kind, topology), _asked_of(kind, requests)) for kind in some])
     # Brokers without load may make a part divide by zero, and numpy's warnings about that would only confuse.
     with np.errstate(all="ignore"):
         found = {policy.name: probe.find_unsalted(policy) for policy in policies}
@@ -99,8 +99,8 @@ def probe_requests(bundles: Sequence[str], properties: Sequence[Mapping[str, str
         bundles: complete names. If there are none, one is invented.
         properties: lookup properties of clients. If there are none, clients do not send any.
     """
-    names = _spread(bundles, _REQUESTS) or ["public/default/0x00000000_0xffffffff"]
-    sent = _spread(properties, _REQUESTS) or [{}]
+    names = _pick_spread(bundles, _REQUESTS) or ["public/default/0x00000000_0xffffffff"]
+    sent = _pick_spread(properties, _REQUESTS) or [{}]
     requests = []
     for number in range(_REQUESTS):
         bundle, options = names[number % len(names)], LookupOptions(properties=sent[number % len(sent)])
@@ -109,11 +109,11 @@ def probe_requests(bundles: Sequence[str], properties: Sequence[Mapping[str, str
     return requests
 
 
-def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
+def _pick_spread(items: Sequence[_Item], most: int) -> list[_Item]:
     return list(items[:: -(-len(items) // most) or 1])
 
 
-def _views(broker: Broker, topology: Topology) -> list[ClusterView]:
+def _build_views(broker: Broker, topology: Topology) -> list[ClusterView]:
     """Build a cluster of brokers that differ from one only in their names, under every salt."""
     roster = Roster([_rename_broker(broker, name) for name in _NAMES])
     manager = LoadManager(Policy("probe", _EVEN), "probe", roster, conditions=Conditions(topology=topology))
@@ -140,7 +140,7 @@ def _asked_of(broker: Broker, requests: Sequence[LookupRequest]) -> list[LookupR
     return [*requests, *(replace(request, properties=labels) for request in requests[:_LABELLED] if labels)]
 
 
-def _pieces(part: Any) -> Iterator[Any]:
+def _iter_pieces(part: Any) -> Iterator[Any]:
     children = {}
     for entry in fields(part) if is_dataclass(part) else ():
         value = getattr(part, entry.name)
@@ -154,18 +154,18 @@ def _pieces(part: Any) -> Iterator[Any]:
         yield part
     for value in children.values():
         for child in (value,) if _is_part(value) else value:
-            yield from _pieces(child)
+            yield from _iter_pieces(child)
 
 
 def _is_part(value: Any) -> bool:
     return isinstance(value, Filter | Scorer | Selector)
 
 
-def _goes_by_place(part: Any) -> bool:
+def _is_order_sensitive(part: Any) -> bool:
     return bool(getattr(part, "order_sensitive", False))
 
 
-def _alone(part: Any) -> Policy:
+def _isolate_part(part: Any) -> Policy:
     """Build a policy whose odds are uneven exactly if one part's answer is."""
     if isinstance(part, Filter):
         return Policy(part.name, _EVEN, filters=(part,))
@@ -188,11 +188,13 @@ class _Probe:
 
     def find_unsalted(self, policy: Policy) -> tuple[str, ...]:
         """Name the parts of a policy that ignore the salt, or its selector if they do so only together."""
-        pieces = [piece for part in policy.parts for piece in _pieces(part)]
-        names = [piece.name for piece in pieces if not _goes_by_place(piece) and self._is_unsalted(_alone(piece))]
+        pieces = [piece for part in policy.parts for piece in _iter_pieces(part)]
+        names = [
+            piece.name for piece in pieces if not _is_order_sensitive(piece) and self._is_unsalted(_isolate_part(piece))
+        ]
         # Without the parts that do not affect the odds.
         deciding = Policy("probe", policy.selector, policy.filters, policy.scorers, second_choice=policy.second_choice)
-        if len(pieces) > 1 and not names and not any(map(_goes_by_place, policy.parts)):
+        if len(pieces) > 1 and not names and not any(map(_is_order_sensitive, policy.parts)):
             names = [policy.selector.name] if self._is_unsalted(deciding) else []
         return tuple(dict.fromkeys(names))
 
@@ -201,21 +203,23 @@ class _Probe:
         try:
             known = self._known.get(policy)
         except TypeError:  # a third party's part may have fields without a hash
-            return self._shows_names(policy)
+            return self._depends_on_names(policy)
         if known is None:
-            known = self._known[policy] = self._shows_names(policy)
+            known = self._known[policy] = self._depends_on_names(policy)
         return known
 
-    def _shows_names(self, policy: Policy) -> bool:
+    def _depends_on_names(self, policy: Policy) -> bool:
         try:
             for views, requests in self._scenes:
                 # Requests with one decision key have the same odds, so a policy that reads little is asked little.
                 distinct = list({policy.decision_key(request): request for request in requests}.values())
-                first = list(_odds(policy, distinct, views[0]))
+                first = list(_iter_odds(policy, distinct, views[0]))
                 if all(max(odds) - min(odds) <= _CLOSE for odds in first):
                     continue
                 # Lazily, since most salted parts differ under the second salt, and further salts need not be tried.
-                pairs = (pair for view in views[1:] for pair in zip(first, _odds(policy, distinct, view), strict=True))
+                pairs = (
+                    pair for view in views[1:] for pair in zip(first, _iter_odds(policy, distinct, view), strict=True)
+                )
                 if all(abs(a - b) <= _CLOSE for odds in pairs for a, b in zip(*odds, strict=True)):
                     return True
         except PulsarLookupError:
@@ -223,7 +227,7 @@ class _Probe:
         return False
 
 
-def _odds(policy: Policy, requests: Sequence[LookupRequest], view: ClusterView) -> Iterator[list[float]]:
+def _iter_odds(policy: Policy, requests: Sequence[LookupRequest], view: ClusterView) -> Iterator[list[float]]:
     """Yield the odds of each request by the number of the broker, all 0.0 if it is declined."""
     instant = Instant(policy, view)
     for request in requests:

@@ -132,7 +132,7 @@ def cannot_act(
     """
     known = {"bytes": rates.has_bytes, "messages": rates.has_messages}
     return {
-        policy.name: _sentence(policy.shedder, limits, rates, mean_load())
+        policy.name: _write_sentence(policy.shedder, limits, rates, mean_load())
         for policy in policies
         if policy.shedder is not None and (limits := limits_of(policy.shedder))
         # A limit of 0 bytes is met by any load, so nothing has to be known of it.
@@ -197,7 +197,7 @@ class _ScaledBundles(Sequence[Sequence[BundleLoad]]):
         return tuple(entry._replace(load=entry.load * self._factor) for entry in self._bundles[broker])
 
 
-def _sentence(shedder: Shedder, limits: Sequence[Limit], rates: Rates, mean_load: float | None) -> str:
+def _write_sentence(shedder: Shedder, limits: Sequence[Limit], rates: Rates, mean_load: float | None) -> str:
     remedy = rates.remedy
     least = min((limit.value for limit in limits if limit.quantity == "bytes"), default=None)
     if rates.is_stated and least is not None and mean_load:

@@ -156,14 +156,14 @@ class Batch(_Columns):
     @cached_property
     def distance_ms(self) -> FloatArray:
         """The distance of every pair, NaN if it is unknown, shape (1 + n_brokers, n_clients)."""
-        return self._by_pair(self.topology.distance)
+        return self._compute_by_pair(self.topology.distance)
 
     @cached_property
     def price_per_gb(self) -> FloatArray:
         """The price of a gigabyte for every pair, NaN if it is unknown, shape (1 + n_brokers, n_clients)."""
-        return self._by_pair(self.topology.price)
+        return self._compute_by_pair(self.topology.price)
 
-    def _by_pair(self, between: Callable[[Location, Location], float | None]) -> FloatArray:
+    def _compute_by_pair(self, between: Callable[[Location, Location], float | None]) -> FloatArray:
         # Hundreds of clients and brokers share a few locations.
         here, sources = _number_locations([client.location for client in self.clients])
         there, targets = _number_locations([Location(), *(broker.location for broker in self.brokers)])

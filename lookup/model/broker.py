@@ -105,7 +105,7 @@ def published_properties(configuration: Mapping[str, object], prefix: str = "loo
     return {key: value for key, value in configuration.items() if key.startswith(prefix) and isinstance(value, str)}
 
 
-def _listeners(value: object, key: str) -> dict[str, AdvertisedListener]:
+def _read_listeners(value: object, key: str) -> dict[str, AdvertisedListener]:
     entries = {name: mapping(entry, f"{key}.{name}") for name, entry in mapping(value, key).items()}
     return {name: record_in(AdvertisedListener, entry, _READERS, f"{key}.{name}.") for name, entry in entries.items()}
 
@@ -115,7 +115,7 @@ _READERS: Readers = {
     "bool": flag,
     "int": whole_number,
     "Mapping[str, str]": texts,
-    "Mapping[str, AdvertisedListener]": _listeners,
+    "Mapping[str, AdvertisedListener]": _read_listeners,
 }
 
 

@@ -35,7 +35,7 @@ def on_cycles(source: IndexArray, target: IndexArray) -> BoolArray:
     size = int(max(source.max(initial=0), target.max(initial=0))) + 1
     edges = source * size + target
     flow = np.bincount(edges, minlength=size * size)
-    necessary = _without_cycles(flow.reshape(size, size)).ravel()
+    necessary = _remove_cycles(flow.reshape(size, size)).ravel()
     order = np.argsort(edges, kind="stable")
     # The rank of each move among those between the same two brokers. A stable sort keeps the order of time.
     rank = np.arange(len(source)) - np.searchsorted(edges[order], edges[order])
@@ -44,7 +44,7 @@ def on_cycles(source: IndexArray, target: IndexArray) -> BoolArray:
     return marks
 
 
-def _without_cycles(flow: IndexArray) -> IndexArray:
+def _remove_cycles(flow: IndexArray) -> IndexArray:
     """Remove cycles from a graph, broker by broker, the shortest through it first, until none is left.
 
     Args:
@@ -52,14 +52,14 @@ def _without_cycles(flow: IndexArray) -> IndexArray:
     """
     rest = flow.copy()
     for start in np.flatnonzero(rest.any(axis=1)).tolist():
-        while (cycle := _shortest_cycle(rest, start)) is not None:
+        while (cycle := _find_shortest_cycle(rest, start)) is not None:
             steps = cycle, np.roll(cycle, -1)
             # As often as the rarest step allows, which takes one pass for a thousand moves to and fro.
             rest[steps] -= rest[steps].min()
     return rest
 
 
-def _shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
+def _find_shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
     came_from = np.full(len(flow), -1)
     came_from[start] = start
     level = np.array([start])

@@ -217,10 +217,10 @@ def json_fields(kind: type[Any]) -> tuple[tuple[str, str, str], ...]:
 
     The field `msg_rate_in` has the key `msgRateIn` there.
     """
-    return tuple((entry.name, _camel(entry.name), str(entry.type)) for entry in fields(kind))
+    return tuple((entry.name, _to_camel_case(entry.name), str(entry.type)) for entry in fields(kind))
 
 
-def _camel(name: str) -> str:
+def _to_camel_case(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join("EMA" if part == "ema" else part.capitalize() for part in rest)
 
@@ -273,7 +273,7 @@ def special_kind(path: str) -> str | None:
     # By name first, since `/dev/stdin` is a link to any file that the shell has put there, even a plain one.
     if _STREAM.fullmatch(os.path.abspath(path)):
         return "a stream of this process"
-    return _kind(Path(path))
+    return _find_kind(Path(path))
 
 
 def secret_in(path: str) -> str:
@@ -298,10 +298,10 @@ def secret_in(path: str) -> str:
 
 def is_device(path: Path) -> bool:
     """Check whether a path names a device, which may be endless."""
-    return _kind(path) == "a device"
+    return _find_kind(path) == "a device"
 
 
-def _kind(path: Path) -> str | None:
+def _find_kind(path: Path) -> str | None:
     try:
         return _KINDS.get(stat.S_IFMT(path.stat().st_mode))
     except (OSError, ValueError):  # ValueError for a path with a NUL in it

@@ -203,7 +203,7 @@ class Load:
         named = {entry.bundle: entry for entry in self.top_bundles[broker]}
         if self.bundle_unit == "bytes/s":
             known = self.traffic.stats
-            stats = {bundle: known.get(bundle) or _half_in_half_out(entry) for bundle, entry in named.items()}
+            stats = {bundle: known.get(bundle) or _split_in_halves(entry) for bundle, entry in named.items()}
             chosen = top_bundles(stats, k, policies=policies, with_policies=with_policies)
             return [named[bundle] for bundle in chosen]
         kept = [
@@ -214,7 +214,7 @@ class Load:
         return kept[-k:]
 
 
-def _half_in_half_out(entry: BundleLoad) -> NamespaceBundleStats:
+def _split_in_halves(entry: BundleLoad) -> NamespaceBundleStats:
     # Only sums are known. With one consumer per producer, incoming traffic goes out once.
     half, rate = entry.load / 2.0, entry.rate / 2.0
     return NamespaceBundleStats(msg_rate_in=rate, msg_rate_out=rate, msg_throughput_in=half, msg_throughput_out=half)

@@ -113,8 +113,8 @@ class NamespaceBundleStats:
             _round(self.msg_throughput_in / 1e5),
             _round(self.msg_throughput_out / 1e5),
             _round((self.msg_rate_in + self.msg_rate_out) / 100),
-            _whole_steps(connected, 500),
-            _whole_steps(self.cache_size, 100_000),
+            _count_steps(connected, 500),
+            _count_steps(self.cache_size, 100_000),
         )
 
 
@@ -141,13 +141,13 @@ def _round(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def _whole_steps(count: int, step: int) -> int:
+def _count_steps(count: int, step: int) -> int:
     # Java's division truncates, Python's rounds down.
     return abs(count) // step * (1 if count >= 0 else -1)
 
 
-def _resource(value: object, key: str) -> ResourceUsage:
+def _read_resource(value: object, key: str) -> ResourceUsage:
     return record_in(ResourceUsage, mapping(value, key), _READERS, f"{key}.")
 
 
-_READERS: Readers = {"float": number, "int": whole_number, "ResourceUsage": _resource}
+_READERS: Readers = {"float": number, "int": whole_number, "ResourceUsage": _read_resource}

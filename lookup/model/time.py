@@ -108,7 +108,9 @@ def counted_unit(text: str) -> str | None:
     """
     if not _NUMBER.match(text):
         return None
-    return next((form for form, scale in _UNIX.items() if _EARLY_US < _counter(scale, form)(text) < _LATE_US), None)
+    return next(
+        (form for form, scale in _UNIX.items() if _EARLY_US < _build_counter(scale, form)(text) < _LATE_US), None
+    )
 
 
 @dataclass
@@ -158,7 +160,7 @@ def _place_in_zone(moment: datetime, zone: tzinfo) -> int:
     return to_us(first)
 
 
-def _unclear(text: str, zone: tzinfo, error: _ClockError) -> ValueError:
+def _build_clock_error(text: str, zone: tzinfo, error: _ClockError) -> ValueError:
     fixed = "log with an offset, or name a zone without summer time, like 'Etc/GMT-1' for +01:00"
     return ValueError(f"timestamp {shown(text)} {error} in {zone}; {fixed}")
 
@@ -177,7 +179,7 @@ def parse_iso(text: str, zone: tzinfo = UTC) -> int:
             moment = datetime.fromisoformat(_BLANK.sub("", text, count=1))
         return _place_in_zone(moment, zone)
     except _ClockError as error:
-        raise _unclear(text, zone, error) from None
+        raise _build_clock_error(text, zone, error) from None
     except (ValueError, OverflowError):
         raise ValueError(f"timestamp {shown(text)} is not ISO-8601, like 2026-01-31T12:00:00.000Z") from None
 
@@ -205,7 +207,7 @@ def time_parser(form: str, zone: tzinfo) -> TimeParser:
         ValueError: if the format is none of these.
     """
     if form in _UNIX:
-        return _counter(_UNIX[form], form)
+        return _build_counter(_UNIX[form], form)
     if form == "iso":
         return lambda text: parse_iso(text, zone)
     if form == "access":
@@ -217,7 +219,7 @@ def time_parser(form: str, zone: tzinfo) -> TimeParser:
     )
 
 
-def _counter(scale: int, form: str) -> TimeParser:
+def _build_counter(scale: int, form: str) -> TimeParser:
     def parse(text: str) -> int:
         match = _NUMBER.match(text)
         if match is None:
@@ -234,7 +236,7 @@ def _build_parser(form: str, zone: tzinfo) -> TimeParser:
         try:
             return _place_in_zone(datetime.strptime(text, form), zone)
         except _ClockError as error:
-            raise _unclear(text, zone, error) from None
+            raise _build_clock_error(text, zone, error) from None
         except (ValueError, OverflowError):
             raise ValueError(f"timestamp {shown(text)} does not match {shown(form)}") from None
 

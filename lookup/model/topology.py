@@ -44,11 +44,11 @@ class Topology:
 
     def distance(self, a: Location, b: Location) -> float | None:
         """Find the milliseconds between two places, None if they do not share a known level to compare."""
-        return self._between(a, b, "ms", self.distance_ms)
+        return self._look_up_figure(a, b, "ms", self.distance_ms)
 
     def price(self, a: Location, b: Location) -> float | None:
         """Find the price of a gigabyte between two places, None if they do not share a known level to compare."""
-        return self._between(a, b, "price_per_gb", self.price_per_gb)
+        return self._look_up_figure(a, b, "price_per_gb", self.price_per_gb)
 
     @cached_property
     def _links(self) -> nx.Graph[str]:
@@ -77,7 +77,7 @@ class Topology:
         """Cache of computed figures, since there are few places and the search for a path is slow."""
         return {}
 
-    def _between(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:
+    def _look_up_figure(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:
         asked = a, b, weight
         if asked not in self._known:
             self._known[asked] = self._find_figure(a, b, weight, figures)
@@ -89,7 +89,7 @@ class Topology:
             return None
         differing = next((level for level in compared if getattr(a, level) != getattr(b, level)), None)
         if differing is None:
-            return _figure(figures, "same")
+            return _inherit_figure(figures, "same")
         # Links replace a level's distance even if the way leads over other places, as traffic does.
         ends = getattr(a, differing), getattr(b, differing)
         if self.edges:
@@ -97,9 +97,9 @@ class Topology:
 
             if all(end in self._links for end in ends) and nx.has_path(self._links, *ends):
                 return float(nx.shortest_path_length(self._links, *ends, weight=weight))
-        return _figure(figures, differing)
+        return _inherit_figure(figures, differing)
 
 
-def _figure(figures: Mapping[str, float], level: str) -> float:
+def _inherit_figure(figures: Mapping[str, float], level: str) -> float:
     inward = ("region", "zone", "rack", "same")
     return next((figures[name] for name in inward[inward.index(level) :] if name in figures), 0.0)

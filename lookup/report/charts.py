@@ -71,33 +71,42 @@ def trade_spec(
     """
     scales = [{"domain": list(domain), "nice": False, "zero": False} for domain in domains]
     axis = {"tickCount": 5, "titleLimit": shape.width}
-    x = _amount("x", scale=scales[0], title=titles[1], axis=axis)
-    y = _amount("y", scale=scales[1], title=titles[0], axis={**axis, "titleLimit": shape.height})
+    x = _encode_amount("x", scale=scales[0], title=titles[1], axis=axis)
+    y = _encode_amount("y", scale=scales[1], title=titles[0], axis={**axis, "titleLimit": shape.height})
     sizes = {"domain": [0, most or 1.0], "nice": False, "range": list(TRADE_SIZES)}
     point = {
-        "color": _name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None),
-        "size": _amount("size", scale=sizes, legend=None),
-        "tooltip": [_name(name) for name in ("policy", "up", "across", "moved")],
+        "color": _encode_name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None),
+        "size": _encode_amount("size", scale=sizes, legend=None),
+        "tooltip": [_encode_name(name) for name in ("policy", "up", "across", "moved")],
         "x": x,
         "y": y,
     }
     place = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
-    rims, words = _labels("label", x, y, {**place, "baseline": "middle"})
+    rims, words = _build_labels("label", x, y, {**place, "baseline": "middle"})
     incumbent = {"filter": "datum.role == 'incumbent'"}
-    at_best = {**_layer(_mark("rule", color="@ink", strokeDash=[10, 4]), {"y": y}), "data": {"values": [{"y": best}]}}
+    at_best = {
+        **_build_layer(_build_mark("rule", color="@ink", strokeDash=[10, 4]), {"y": y}),
+        "data": {"values": [{"y": best}]},
+    }
     layers = [
         *([] if best is None else [at_best]),
-        _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"x": x}, incumbent),
-        _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"y": y}, incumbent),
-        _layer(
-            _mark("rule", color="@quiet"), {"x": x, "x2": {"field": "x_high"}, "y": y}, _calculate("x", "datum.x_low")
+        _build_layer(_build_mark("rule", color="@quiet", strokeDash=[4, 4]), {"x": x}, incumbent),
+        _build_layer(_build_mark("rule", color="@quiet", strokeDash=[4, 4]), {"y": y}, incumbent),
+        _build_layer(
+            _build_mark("rule", color="@quiet"),
+            {"x": x, "x2": {"field": "x_high"}, "y": y},
+            _calculate("x", "datum.x_low"),
         ),
-        _layer(
-            _mark("rule", color="@quiet"), {"x": x, "y": y, "y2": {"field": "y_high"}}, _calculate("y", "datum.y_low")
+        _build_layer(
+            _build_mark("rule", color="@quiet"),
+            {"x": x, "y": y, "y2": {"field": "y_high"}},
+            _calculate("y", "datum.y_low"),
         ),
         rims,
         # Without a number of moves a point has the least size.
-        _layer(_mark("circle", opacity=0.75), point, _calculate("size", "isValid(datum.moves) ? datum.moves : 0")),
+        _build_layer(
+            _build_mark("circle", opacity=0.75), point, _calculate("size", "isValid(datum.moves) ? datum.moves : 0")
+        ),
         words,
     ]
     return {"layer": layers, "data": _ROWS, "height": shape.height, "width": shape.width, "$schema": _SCHEMA}
@@ -156,45 +165,45 @@ def heat_spec(title: str, time_format: str) -> dict[str, Any]:
     Values are relative: 1 is even.
     """
     scale = {"clamp": True, "domain": [0, 1, 2], "interpolate": "rgb", "range": ["@cold", "@even", "@hot"]}
-    x, y = _time(format=time_format), _row("y")
+    x, y = _encode_time(format=time_format), _encode_row("y")
     cell = {
-        "color": _amount("value", scale=scale, title=title),
-        "tooltip": [_name("y", title="broker"), _name("since"), _amount("value", title=title)],
+        "color": _encode_amount("value", scale=scale, title=title),
+        "tooltip": [_encode_name("y", title="broker"), _encode_name("since"), _encode_amount("value", title=title)],
         "x": x,
         "x2": {"field": "x2"},
         "y": y,
     }
     # Brokers come at the start of a column and leave at the end of one, or at an instant that has no cell of its own.
-    mark = _mark("point", color="@ink", filled=True, opacity=1, size=40)
+    mark = _build_mark("point", color="@ink", filled=True, opacity=1, size=40)
     since = _calculate("since", "utcFormat(datum.x, '%Y-%m-%d %H:%M')")
     layers = [
-        _layer(_mark("rect"), cell, {"filter": "isValid(datum.value)"}, since),
-        _layer(mark, {"shape": {"value": "triangle-right"}, "x": x, "y": y}, {"filter": "datum.comes"}),
-        _layer(
+        _build_layer(_build_mark("rect"), cell, {"filter": "isValid(datum.value)"}, since),
+        _build_layer(mark, {"shape": {"value": "triangle-right"}, "x": x, "y": y}, {"filter": "datum.comes"}),
+        _build_layer(
             mark,
             {"shape": {"value": "cross"}, "x": {"field": "x2", "type": "temporal"}, "y": y},
             {"filter": "datum.leaves"},
         ),
     ]
-    return _by_policy({"layer": layers, "height": {"step": 12}, "width": _CHART_WIDTH})
+    return _repeat_by_policy({"layer": layers, "height": {"step": 12}, "width": _CHART_WIDTH})
 
 
 def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
     """Bundles that lost their owner over time, stacked by cause, one panel per policy."""
     scale = {"domain": list(causes), "range": _CATEGORIES[: len(causes)]}
     encoding = {
-        "color": _name("y", scale=scale, title="cause"),
-        "x": _time(format=time_format),
+        "color": _encode_name("y", scale=scale, title="cause"),
+        "x": _encode_time(format=time_format),
         "x2": {"field": "x2"},
-        "y": _amount("low", title="bundles"),
+        "y": _encode_amount("low", title="bundles"),
         "y2": {"field": "high"},
     }
     # A bar with a start and an end on both axes is not stacked by itself. Rows of 0 stay, since a panel without rows is
     # not drawn.
     stacked = {"groupby": ["policy", "x"], "stack": "value", "sort": [{"field": "y"}], "as": ["low", "high"]}
-    return _by_policy(
+    return _repeat_by_policy(
         {
-            "mark": _mark("rect", stroke="@paper", strokeWidth=0.5),
+            "mark": _build_mark("rect", stroke="@paper", strokeWidth=0.5),
             "encoding": encoding,
             "height": 110,
             "transform": [stacked],
@@ -205,37 +214,40 @@ def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
 
 def matrix_spec(row: str, column: str, value: str) -> dict[str, Any]:
     """Shares of a matrix with its names as both axes, one panel per policy, each share written into its cell."""
-    x, y = {"axis": {"orient": "top", "labelAngle": 0}, **_row("x", title=column)}, _row("y", title=row)
-    colour = _amount("value", scale={"range": ["@empty", "@full"], "domain": [0, 1]}, title=value)
+    x, y = {"axis": {"orient": "top", "labelAngle": 0}, **_encode_row("x", title=column)}, _encode_row("y", title=row)
+    colour = _encode_amount("value", scale={"range": ["@empty", "@full"], "domain": [0, 1]}, title=value)
     share = {
         "color": {"condition": {"test": "datum.value > 0.5", "value": "@on_full"}, "value": "@ink"},
-        "text": _amount("value", format=".0%"),
+        "text": _encode_amount("value", format=".0%"),
         "x": x,
         "y": y,
     }
-    layers = [_layer(_mark("rect"), {"color": colour, "x": x, "y": y}), _layer(_mark("text"), share)]
+    layers = [
+        _build_layer(_build_mark("rect"), {"color": colour, "x": x, "y": y}),
+        _build_layer(_build_mark("text"), share),
+    ]
     panel = {"layer": layers, "height": {"step": 18}, "width": {"step": 78}}
-    return _panels("policy", panel, columns=2, resolve={"axis": {"x": "independent"}})
+    return _repeat_panel("policy", panel, columns=2, resolve={"axis": {"x": "independent"}})
 
 
-def _amount(field: str, **channel: object) -> dict[str, Any]:
+def _encode_amount(field: str, **channel: object) -> dict[str, Any]:
     return {"field": field, **channel, "type": "quantitative"}
 
 
-def _name(field: str, **channel: object) -> dict[str, Any]:
+def _encode_name(field: str, **channel: object) -> dict[str, Any]:
     return {"field": field, **channel, "type": "nominal"}
 
 
-def _row(field: str, title: str | None = None) -> dict[str, Any]:
-    return _name(field, sort=None, title=title)
+def _encode_row(field: str, title: str | None = None) -> dict[str, Any]:
+    return _encode_name(field, sort=None, title=title)
 
 
-def _time(**axis: object) -> dict[str, Any]:
+def _encode_time(**axis: object) -> dict[str, Any]:
     axis = {**axis, "grid": False, "labelOverlap": True}
     return {"axis": axis, "field": "x", "scale": {"type": "utc"}, "title": None, "type": "temporal"}
 
 
-def _mark(kind: str, **look: object) -> dict[str, Any]:
+def _build_mark(kind: str, **look: object) -> dict[str, Any]:
     return {"type": kind, **look}
 
 
@@ -243,29 +255,33 @@ def _calculate(name: str, expression: str) -> dict[str, Any]:
     return {"calculate": expression, "as": name}
 
 
-def _layer(mark: Mapping[str, Any], encoding: Mapping[str, Any], *transforms: Mapping[str, Any]) -> dict[str, Any]:
+def _build_layer(
+    mark: Mapping[str, Any], encoding: Mapping[str, Any], *transforms: Mapping[str, Any]
+) -> dict[str, Any]:
     return {"mark": mark, "encoding": encoding, **({"transform": list(transforms)} if transforms else {})}
 
 
-def _labels(
+def _build_labels(
     field: str, x: Mapping[str, Any], y: Mapping[str, Any], place: Mapping[str, Any], rim: int = 4
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Build texts next to points, with a rim in the colour of the paper so that lines do not cross them."""
-    encoding = {"text": _name(field), "x": x, "y": y}
+    encoding = {"text": _encode_name(field), "x": x, "y": y}
     stroke = {"stroke": "@paper", "strokeJoin": "round", "strokeWidth": rim}
-    return _layer(_mark("text", **place, **stroke), encoding), _layer(_mark("text", **place), encoding)
+    return _build_layer(_build_mark("text", **place, **stroke), encoding), _build_layer(
+        _build_mark("text", **place), encoding
+    )
 
 
-def _panels(field: str, panel: Mapping[str, Any], *, columns: int, resolve: Mapping[str, Any]) -> dict[str, Any]:
+def _repeat_panel(field: str, panel: Mapping[str, Any], *, columns: int, resolve: Mapping[str, Any]) -> dict[str, Any]:
     header, order = {"labelAnchor": "start", "labelFontWeight": "bold"}, {"field": "order", "op": "min"}
-    facet = _name(field, header=header, sort=order, title=None)
+    facet = _encode_name(field, header=header, sort=order, title=None)
     return {
         "data": _ROWS, "facet": facet, "spec": panel, "columns": columns, "resolve": resolve, "$schema": _SCHEMA
     }  # fmt: skip
 
 
-def _by_policy(panel: Mapping[str, Any]) -> dict[str, Any]:
-    return _panels("policy", panel, columns=1, resolve={"axis": {"x": "shared"}})
+def _repeat_by_policy(panel: Mapping[str, Any]) -> dict[str, Any]:
+    return _repeat_panel("policy", panel, columns=1, resolve={"axis": {"x": "shared"}})
 
 
 #: Pixels of a character and of a line of text, rather too many than too few.
@@ -332,7 +348,7 @@ def place(points: Sequence[NamedPoint], width: float, height: float) -> list[Spo
     ]
     chart, spots = Box(0, 0, width, height), list[Spot]()
     for point in points:
-        inside = [spot for spot in _spots(point) if spot.box(point).is_inside(chart)]
+        inside = [spot for spot in _list_spots(point) if spot.box(point).is_inside(chart)]
         free = [spot for spot in inside if not any(spot.box(point).meets(other) for other in taken)]
         # The first point, the incumbent, has its name for certain, over other points if need be.
         found = next(iter(free if spots else [*free, *inside]), Spot(""))
@@ -342,7 +358,7 @@ def place(points: Sequence[NamedPoint], width: float, height: float) -> list[Spo
     return spots
 
 
-def _spots(point: NamedPoint) -> list[Spot]:
+def _list_spots(point: NamedPoint) -> list[Spot]:
     """List the possible spots of a name, the best first, beside the point and off its lines, then above and below.
 
     A name farther away would be taken for another point's.

@@ -168,13 +168,13 @@ class Difference:
 
 def compare_runs(first: Run, second: Run) -> Difference:
     """Compare two runs that were read back."""
-    asked = [dict(_leaves({part: run.manifest[part] for part in _ASKED})) for run in (first, second)]
+    asked = [dict(_iter_leaves({part: run.manifest[part] for part in _ASKED})) for run in (first, second)]
     settings = [
         (key, asked[0].get(key, NOTHING), asked[1].get(key, NOTHING))
         for key in dict.fromkeys([*asked[0], *asked[1]])
         if asked[0].get(key) != asked[1].get(key)
     ]
-    settings.sort(key=lambda row: not _is_meaning(row[0]))
+    settings.sort(key=lambda row: not _is_definition(row[0]))
     shared = [name for name in first.results.policies if name in second.results.policies]
     figures = [run.results.pooled for run in (first, second)]
     primary = {row.name for row in second.results.verdicts if row.primary}
@@ -184,8 +184,8 @@ def compare_runs(first: Run, second: Run) -> Difference:
         for name, known in {row.name: row for row in rows}.items():
             before, after = (of.get((policy, *name)) for of in figures)
             # One figure with one interval is one replay, in which nothing has changed.
-            is_same = _bounds(before) is not None and _bounds(before) == _bounds(after)
-            half = 0.0 if is_same else math.hypot(_half(before), _half(after))
+            is_same = _find_bounds(before) is not None and _find_bounds(before) == _find_bounds(after)
+            half = 0.0 if is_same else math.hypot(_compute_half(before), _compute_half(after))
             changes.append(
                 Change(
                     policy,
@@ -363,31 +363,31 @@ def difference_markdown(difference: Difference, how: str = "") -> str:
     return text
 
 
-def _is_meaning(key: str) -> bool:
+def _is_definition(key: str) -> bool:
     table, _, rest = key.partition(".")
     return table.partition("[")[0] in _TABLES or (table == "evaluation" and rest in _MEANINGS)
 
 
-def _bounds(figure: Figure | None) -> tuple[float, ...] | None:
+def _find_bounds(figure: Figure | None) -> tuple[float, ...] | None:
     return None if figure is None or math.isnan(figure.low) else (figure.value, figure.low, figure.high)
 
 
-def _half(figure: Figure | None) -> float:
+def _compute_half(figure: Figure | None) -> float:
     """Compute half of a figure's interval, which may be cut off at 0 on one side, NaN if there is none."""
     if figure is None or math.isnan(figure.low):
         return math.nan
     return max(figure.value - figure.low, figure.high - figure.value)
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def _iter_leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield every value with its key path, with policies by name and settings without their heading."""
     if isinstance(value, Mapping) and value:
         for key, entry in value.items():
             below = key if path in ("", "settings") else f"{path}.{key}"
-            yield from _leaves(entry, below)
+            yield from _iter_leaves(entry, below)
     elif isinstance(value, list) and value and all(isinstance(entry, Mapping) for entry in value):
         for number, entry in enumerate(value):
-            yield from _leaves(entry, f"{path}[{entry.get('name', number)}]")
+            yield from _iter_leaves(entry, f"{path}[{entry.get('name', number)}]")
     else:
         yield path, json.dumps(value, ensure_ascii=False)
 
@@ -424,21 +424,21 @@ def why_incomparable(metric: str, first: Mapping[str, Any], second: Mapping[str,
     before, after = first.get("evaluation", {}), second.get("evaluation", {})
     clauses = [
         f"{key} differs ({json.dumps(before[key])}, {json.dumps(after[key])})"
-        for key in _concerning(metric, _MEANINGS)
+        for key in _select_keys(metric, _MEANINGS)
         if key in before and key in after and before[key] != after[key]
     ]
     clauses += [
         f"the table {table} differs"
-        for table in _concerning(metric, _TABLES)
-        if table in first and table in second and _content(first[table]) != _content(second[table])
+        for table in _select_keys(metric, _TABLES)
+        if table in first and table in second and _drop_file(first[table]) != _drop_file(second[table])
     ]
     return " and ".join(clauses)
 
 
-def _concerning(metric: str, meanings: Mapping[str, frozenset[str]]) -> Iterable[str]:
+def _select_keys(metric: str, meanings: Mapping[str, frozenset[str]]) -> Iterable[str]:
     return (key for key, metrics in meanings.items() if metrics is _EVERY or metric in metrics)
 
 
-def _content(table: Any) -> Any:
+def _drop_file(table: Any) -> Any:
     """Copy a table without the name of its file, since its source does not matter."""
     return {key: value for key, value in table.items() if key != "file"} if isinstance(table, Mapping) else table

@@ -60,10 +60,10 @@ def remaining_changes(earlier: Run, now: Results) -> list[str]:
         row for row in earlier.results.verdicts if row.policy == policy and (row.is_decided or row.alone is not None)
     ]
     head = f"Changes of {policy} in {earlier.path}, and with seeds that it has not seen:"
-    return [head, *(_remaining(before, now.pooled.get((policy, *before.name))) for before in rows)]
+    return [head, *(_describe_remaining(before, now.pooled.get((policy, *before.name))) for before in rows)]
 
 
-def _remaining(before: Figure, after: Figure | None) -> str:
+def _describe_remaining(before: Figure, after: Figure | None) -> str:
     if after is None or math.isnan(after.change):
         return f"{before.label}: was {word_of(before)}, and is not measured now"
     was, now = (f"{signed_text(row.change, row.unit)} {row.unit}" for row in (before, after))

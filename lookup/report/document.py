@@ -68,14 +68,18 @@ def sections(results: Results, folder: str = PLACE, run: Run | None = None) -> l
     """
     where, moves = ([], []) if run is None else pictures(run)
     every = (
-        *_first_screen(results, folder, has_charts=run is not None),
-        Section("figures", "Figures", list(_figures(results))),
-        Section("where", "Where it differs", [*where, *_parts(results)]),
+        *_compose_first_screen(results, folder, has_charts=run is not None),
+        Section("figures", "Figures", list(_compose_figures(results))),
+        Section("where", "Where it differs", [*where, *_compose_parts(results)]),
         Section(
-            "moves", "What moved, and why", [*moves, *([] if run is None else _rejections(run)), *_cycles(results)]
+            "moves",
+            "What moved, and why",
+            [*moves, *([] if run is None else _compose_rejections(run)), *_compose_cycles(results)],
         ),
-        Section("certainty", "How sure it is", list(_certainty(results))),
-        Section("method", "How it was made", [*_setup(results), *([] if run is None else _manifest(run))]),
+        Section("certainty", "How sure it is", list(_compose_certainty(results))),
+        Section(
+            "method", "How it was made", [*_compose_setup(results), *([] if run is None else _compose_manifest(run))]
+        ),
     )
     return [section for section in every if section.blocks]
 
@@ -83,18 +87,20 @@ def sections(results: Results, folder: str = PLACE, run: Run | None = None) -> l
 # The answer.
 
 
-def _first_screen(results: Results, folder: str, *, has_charts: bool) -> Iterator[Section]:
+def _compose_first_screen(results: Results, folder: str, *, has_charts: bool) -> Iterator[Section]:
     lead: list[Block] = [Paragraph(text, "lead") for text in sentences.idle_sentences(results)]
     lead.append(Paragraph(sentences.answer(results).sentence, "lead"))
     if results.exit_code:
         lead.append(Paragraph(sentences.conclusion(results)))
-    groups = list(dict.fromkeys(_representative(results, policy) for policy in sentences.rank_candidates(results)))
+    groups = list(
+        dict.fromkeys(_choose_representative(results, policy) for policy in sentences.rank_candidates(results))
+    )
     told = sentences.answer(results).about
     cards = [sentences.card(results, policy, folder, is_first=policy == told) for policy in groups]
     same = [Paragraph(sentences.identical_sentence(results), "note")] if cards else []
     yield Section("answer", "Answer", [*lead, *([Cards(cards[:1])] if cards else []), *same])
     if has_charts:
-        yield _trade(results)
+        yield _compose_trade(results)
     blocks: list[Block] = [Cards(cards[1:_CARDS])] if len(cards) > 1 else []
     if len(cards) > _CARDS:
         more = [f"{card.title}: {card.sentence}" for card in cards[_CARDS:]]
@@ -102,12 +108,12 @@ def _first_screen(results: Results, folder: str, *, has_charts: bool) -> Iterato
     yield Section("others", "Other candidates", blocks)
 
 
-def _representative(results: Results, policy: str) -> str:
+def _choose_representative(results: Results, policy: str) -> str:
     return next(name for name in results.like(policy) if name != results.incumbent)
 
 
-def _trade(results: Results) -> Section:
-    chosen = _axes(results)
+def _compose_trade(results: Results) -> Section:
+    chosen = _choose_axes(results)
     if chosen is None:
         text = "This run has no two figures to compare, as there are locality, balance and moves."
         return Section("trade", "Trade-offs", [Paragraph(text, "note")])
@@ -120,10 +126,12 @@ def _trade(results: Results) -> Section:
         if up is None or across is None or not math.isfinite(up.value + across.value):
             continue
         has_moves = moved is not None and MOVES not in chosen and math.isfinite(moved.value)
-        written = [_value_cell(row) for row in (up, across, *([moved] if moved is not None and has_moves else []))]
+        written = [
+            _build_value_cell(row) for row in (up, across, *([moved] if moved is not None and has_moves else []))
+        ]
         role = "incumbent" if policy == results.incumbent else "candidate"
         count = moved.value if moved is not None and has_moves else None
-        rows.append([policy, role, *_ends(across), *_ends(up), count, *(cell.text for cell in written)])
+        rows.append([policy, role, *_compute_ends(across), *_compute_ends(up), count, *(cell.text for cell in written)])
         rows[-1] += [NOTHING] * (3 - len(written))
         texts.append([policy, *written])
     incumbents = [results.pooled[results.incumbent, *name] for name in chosen]
@@ -157,7 +165,7 @@ def _trade(results: Results) -> Section:
     return Section("trade", "Trade-offs", [*blocks, Paragraph(about, "note"), Fold("Numbers of this chart", [table])])
 
 
-def _axes(results: Results) -> tuple[Name, Name] | None:
+def _choose_axes(results: Results) -> tuple[Name, Name] | None:
     """Choose the vertical and the horizontal figure, None if this run does not have two with values."""
     wanted = (*aims(results), MOVES)
     known = [
@@ -172,13 +180,13 @@ def _axes(results: Results) -> tuple[Name, Name] | None:
     return (across, up) if across == MOVES else (up, across)
 
 
-def _ends(row: Figure) -> tuple[float, float, float]:
+def _compute_ends(row: Figure) -> tuple[float, float, float]:
     if not row.has_interval:
         return row.value, row.value, row.value
     return row.value, row.value + row.change_low - row.change, row.value + row.change_high - row.change
 
 
-def _value_cell(row: Figure) -> Cell:
+def _build_value_cell(row: Figure) -> Cell:
     interval = interval_text(row.low, row.high, row.unit)
     return Cell(value_text(row.value, row.unit), "" if interval == NOTHING else interval)
 
@@ -190,7 +198,7 @@ def first_figures(results: Results) -> list[Name]:
     """Choose at most ten figures, which decide, belong to the answer, or differ most often."""
     whole = {row.name for row in sentences.wholes(results)}
     spoken = {_ISOLATION, *aims(results), OVERLOAD, MOVES}
-    lines = _lines(results)
+    lines = _collect_lines(results)
 
     def rank(name: Name) -> tuple[bool, bool, bool, int]:
         rows = lines[name].values()
@@ -212,7 +220,7 @@ def _is_idle(name: Name, rows: Mapping[str, Figure]) -> bool:
     )
 
 
-def _lines(results: Results, *, cluster: str | None = None, part: tuple[str, str] | None = None) -> _Lines:
+def _collect_lines(results: Results, *, cluster: str | None = None, part: tuple[str, str] | None = None) -> _Lines:
     scope = (
         ("cluster" if part is None else "part of cluster") if cluster else "all clusters" if part is None else "part"
     )
@@ -237,9 +245,9 @@ def figure_table(
         names: names of the figures, None for all.
         policies: names of the candidates, None for all.
     """
-    lines = _lines(results, cluster=cluster, part=part)
+    lines = _collect_lines(results, cluster=cluster, part=part)
     columns = [results.incumbent, *(sentences.rank_candidates(results) if policies is None else policies)]
-    bests = {name: _best_text(rows.values()) for name, rows in lines.items()}
+    bests = {name: _format_best(rows.values()) for name, rows in lines.items()}
     rows: list[list[str | Cell]] = []
     for name in lines if names is None else names:
         of = lines[name]
@@ -248,7 +256,7 @@ def figure_table(
         line: list[str | Cell] = [f"{ARROWS[first.better]} {first.label}{star}".strip(), first.unit]
         for policy in columns:
             row = of.get(policy)
-            cell = Cell(NOTHING) if row is None else _value_cell(row)
+            cell = Cell(NOTHING) if row is None else _build_value_cell(row)
             mark = "" if row is None else mark_of(row)
             line.append(Cell(f"{cell.text} {mark}".strip(), cell.detail, "" if row is None else row.verdict or ""))
         rows.append([*line, bests[name] or NOTHING] if any(bests.values()) else line)
@@ -260,13 +268,13 @@ def figure_table(
     return Table(heads, rows, f"figures-{kind}-{place}", caption, texts=(0, 1))
 
 
-def _best_text(rows: Iterable[Figure]) -> str:
+def _format_best(rows: Iterable[Figure]) -> str:
     bests = [(row.at_best, row.unit) for row in rows if not math.isnan(row.at_best)]
     # Policies with other bundles have other bounds.
     return " to ".join(dict.fromkeys(value_text(*end(bests)) for end in (min, max) if bests))
 
 
-def _figures(results: Results) -> Iterator[Block]:
+def _compose_figures(results: Results) -> Iterator[Block]:
     first = figure_table(results, first_figures(results))
     if len(results.clusters) > 1:
         tables = [(cluster, figure_table(results, cluster=cluster)) for cluster in results.clusters]
@@ -280,7 +288,7 @@ def _figures(results: Results) -> Iterator[Block]:
 # Where it differs.
 
 
-def _parts(results: Results) -> Iterator[Block]:
+def _compose_parts(results: Results) -> Iterator[Block]:
     rows = [row for row in results.figures if row.scope == "part" and row.metric in _FELT]
     if not rows:
         yield Paragraph(
@@ -317,7 +325,7 @@ def _parts(results: Results) -> Iterator[Block]:
 # Moves.
 
 
-def _rejections(run: Run) -> Iterator[Block]:
+def _compose_rejections(run: Run) -> Iterator[Block]:
     rejections = read_rejections(run.path, seeds=len(run.results.seeds))
     reasons = sorted({reason for counts in rejections.values() for reason in counts})
     if reasons:
@@ -329,7 +337,7 @@ def _rejections(run: Run) -> Iterator[Block]:
         yield Fold("Brokers that filters rejected", [Table(("policy", *reasons), rows, "rejections", caption)])
 
 
-def _cycles(results: Results) -> Iterator[Block]:
+def _compose_cycles(results: Results) -> Iterator[Block]:
     cycles = results.inputs.cycles
     if not cycles:
         return
@@ -365,7 +373,7 @@ def idle_shedders(results: Results) -> list[str]:
 # How sure it is.
 
 
-def _certainty(results: Results) -> Iterator[Block]:
+def _compose_certainty(results: Results) -> Iterator[Block]:
     notes = sentences.cautions(results)
     first = [text for text in (sentences.luck_sentence(results), sentences.conclusion(results)) if text is not None]
     yield Bullets([*first, *notes[:_CAUTIONS]])
@@ -377,13 +385,13 @@ def _certainty(results: Results) -> Iterator[Block]:
     counts = list(sentences.comparison_counts(results))
     if counts:
         yield Fold("How many comparisons were made", [Bullets(counts)])
-    judged = dict.fromkeys(_representative(results, policy) for policy in results.candidates)
+    judged = dict.fromkeys(_choose_representative(results, policy) for policy in results.candidates)
     if judged:
-        yield Fold("All verdicts with reasons", [_verdict_table(results, policy) for policy in judged])
-    yield Fold("The replayed incumbent beside the log", list(_fidelity(results)))
+        yield Fold("All verdicts with reasons", [_build_verdict_table(results, policy) for policy in judged])
+    yield Fold("The replayed incumbent beside the log", list(_compose_fidelity(results)))
 
 
-def _verdict_table(results: Results, policy: str) -> Table:
+def _build_verdict_table(results: Results, policy: str) -> Table:
     rows = []
     for row in (row for row in results.verdicts if row.policy == policy):
         condition = sentences.condition_of(row)
@@ -401,7 +409,7 @@ def _verdict_table(results: Results, policy: str) -> Table:
     return Table(heads, rows, f"verdicts-{policy}", f"Verdicts on {policy}", texts=(0, 1, 5))
 
 
-def _fidelity(results: Results) -> Iterator[Block]:
+def _compose_fidelity(results: Results) -> Iterator[Block]:
     rows: list[list[str]] = []
     # Most figures without a gap share one reason, which is written once.
     unknown: dict[str, list[str]] = {}
@@ -425,7 +433,7 @@ def _fidelity(results: Results) -> Iterator[Block]:
 # How it was made.
 
 
-def _setup(results: Results) -> Iterator[Block]:
+def _compose_setup(results: Results) -> Iterator[Block]:
     evaluation = results.evaluation
     load = "as the replay itself placed it" if evaluation.load == "simulated" else "as brokers reported it"
     yield Bullets(
@@ -441,13 +449,15 @@ def _setup(results: Results) -> Iterator[Block]:
     for name in (each.name for each in fields(results.inputs)):
         value, words = getattr(results.inputs, name), _INPUTS.get(name, name)
         if words is not None and value not in (None, {}, ()):
-            rows.append((words, f"{moment_at(value):%Y-%m-%d %H:%M:%S} UTC" if name.endswith("_us") else _text(value)))
+            rows.append(
+                (words, f"{moment_at(value):%Y-%m-%d %H:%M:%S} UTC" if name.endswith("_us") else _format_fact(value))
+            )
     if rows:
         yield Fold("What was read", [Table(("input", "value"), rows, "input-table", "What was read", texts=(0, 1))])
     yield Fold("What figures and words mean", [Definitions(sentences.definitions(results))])
 
 
-def _manifest(run: Run) -> Iterator[Block]:
+def _compose_manifest(run: Run) -> Iterator[Block]:
     manifest = run.manifest
     files = [
         (
@@ -478,13 +488,13 @@ def _manifest(run: Run) -> Iterator[Block]:
     yield Paragraph(f"Made by `{' '.join(manifest['command'])}`.")
 
 
-def _text(value: object) -> str:
+def _format_fact(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
         return number_text(value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_text(entry)}" for name, entry in value.items())
+        return ", ".join(f"{name} {_format_fact(entry)}" for name, entry in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(_text, value))
+        return ", ".join(map(_format_fact, value))
     return NOTHING if value is None else str(value)

@@ -292,8 +292,8 @@ def read_run(path: str, *, manifest: bytes | None = None) -> Run:
     if manifest is None:
         require_finished(*locate(path), path)
     # The manifest first. It is written last, so without it the run is not complete.
-    facts = _document(path, "manifest.json", manifest)
-    summary = _document(path, "summary.json")
+    facts = _read_document(path, "manifest.json", manifest)
+    summary = _read_document(path, "summary.json")
     read = _check_shape(f"{path}/summary.json", summary, _Summary)
     _check_shape(f"{path}/manifest.json", facts, _Manifest)
     try:
@@ -348,7 +348,7 @@ def _restore_results(summary: _Summary, manifest: Mapping[str, Any]) -> Results:
     )
 
 
-def _document(path: str, name: str, raw: bytes | None = None) -> dict[str, Any]:
+def _read_document(path: str, name: str, raw: bytes | None = None) -> dict[str, Any]:
     system, folder = locate(path)
     file = f"{folder.rstrip('/')}/{name}"
     try:

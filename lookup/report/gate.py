@@ -128,14 +128,16 @@ def gate_of(results: Results, budget: Mapping[str, float] | None = None, differe
         SettingsError: if the budget names a figure that this run does not have.
     """
     if budget is None:
-        checks = [_by_verdict(row, results) for row in results.verdicts if row.primary]
+        checks = [_check_verdict(row, results) for row in results.verdicts if row.primary]
         headline, code = " ".join(opening(results)), results.exit_code
-        return Gate(headline, _in_order(checks), has_budget=False, exit_code=code)
-    check_budget(budget, results.directions, _names(results))
+        return Gate(headline, _sort_checks(checks), has_budget=False, exit_code=code)
+    check_budget(budget, results.directions, _list_names(results))
     if difference is None:
-        checks = list(_name_checks([_candidate(row, results) for row in results.verdicts], _names(results), budget))
+        checks = list(
+            _name_checks([_check_candidate(row, results) for row in results.verdicts], _list_names(results), budget)
+        )
     else:
-        changes = [_change(change, results, difference) for change in difference.changes]
+        changes = [_check_change(change, results, difference) for change in difference.changes]
         checks = list(_name_checks(changes, list(dict.fromkeys(change.name for change in changes)), budget))
     if not checks:
         # Silence must not look like consent.
@@ -152,18 +154,18 @@ def gate_of(results: Results, budget: Mapping[str, float] | None = None, differe
     code = 4 if is_unguarded or (open_ and results.rules.require_decision) else 0
     if any(check.outcome == "failed" for check in checks):
         code = EXCEEDED
-    return Gate(_headline(checks, code), _in_order(checks), has_budget=True, exit_code=code)
+    return Gate(_write_headline(checks, code), _sort_checks(checks), has_budget=True, exit_code=code)
 
 
-def _in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
+def _sort_checks(checks: Sequence[Check]) -> tuple[Check, ...]:
     return tuple(sorted(checks, key=lambda check: OUTCOMES.index(check.outcome)))
 
 
-def _names(results: Results) -> list[str]:
+def _list_names(results: Results) -> list[str]:
     return list(dict.fromkeys(row.label for row in results.pooled.values() if not math.isnan(row.value)))
 
 
-def _check(row: Figure) -> Check:
+def _build_check(row: Figure) -> Check:
     return Check(
         policy=row.policy,
         name=row.label,
@@ -178,8 +180,8 @@ def _check(row: Figure) -> Check:
     )
 
 
-def _by_verdict(row: Figure, results: Results) -> Check:
-    check = _check(row)
+def _check_verdict(row: Figure, results: Results) -> Check:
+    check = _build_check(row)
     if row.guard == "kept":
         return replace(check, outcome="passed", reason="")
     if not may_decide(row.holds_for, results.rules):
@@ -197,9 +199,9 @@ def _name_checks(checks: Sequence[Check], names: Sequence[str], budget: Mapping[
             yield from (replace(check, budget=tolerated) for check in checks if check.name == name)
 
 
-def _candidate(row: Figure, results: Results) -> Check:
+def _check_candidate(row: Figure, results: Results) -> Check:
     """Write the change of a candidate from the incumbent as a check, with a reason if it does not count."""
-    check = _check(row)
+    check = _build_check(row)
     # Without a probability a comparison has too few observations, unless both are the same.
     if row.verdict not in ("equivalent", "identical") and math.isnan(row.p_value):
         return check
@@ -207,7 +209,7 @@ def _candidate(row: Figure, results: Results) -> Check:
     return replace(check, reason=f"it holds {condition_of(row, always=True)}" if is_conditional else "")
 
 
-def _change(change: Change, results: Results, difference: Difference) -> Check:
+def _check_change(change: Change, results: Results, difference: Difference) -> Check:
     """Write a change since an earlier run as a check, with a reason if it does not decide."""
     reasons = [
         row.reason or ""
@@ -250,7 +252,7 @@ def _judge_checks(checks: Sequence[Check], results: Results) -> list[Check]:
     # One-sided, since only worse values fail. It is never narrower than the intervals of the report.
     wider = max(1.0, quantile(freedom, 2 * LEVEL / max(1, with_interval)) / quantile(freedom))
     gaps = {row.label: row.gap for row in results.pooled.values() if not math.isnan(row.gap)}
-    judged = [_against_budget(check, results, wider, gaps.get(check.name, 0.0)) for check in checks]
+    judged = [_judge_check(check, results, wider, gaps.get(check.name, 0.0)) for check in checks]
     # For any size of the difference, since equals differ that often, one-sided, in so many replicates.
     compared = sum(bool(check.change) for check in judged)
     if seeds == 1 or least_chance(seeds) / 2 * compared <= LEVEL:
@@ -260,7 +262,7 @@ def _judge_checks(checks: Sequence[Check], results: Results) -> list[Check]:
     return [replace(each, outcome="undecided", reason=few) if each.outcome == "failed" else each for each in judged]
 
 
-def _against_budget(check: Check, results: Results, wider: float, gap: float) -> Check:
+def _judge_check(check: Check, results: Results, wider: float, gap: float) -> Check:
     """Judge one check.
 
     Args:
@@ -295,7 +297,7 @@ def _against_budget(check: Check, results: Results, wider: float, gap: float) ->
     return replace(check, reason=f"{reason} can show {number_text(max(half, gap))}")
 
 
-def _headline(checks: Sequence[Check], code: int) -> str:
+def _write_headline(checks: Sequence[Check], code: int) -> str:
     counts = {outcome: [check for check in checks if check.outcome == outcome] for outcome in OUTCOMES}
     open_ = len(counts["undecided"]) + len(counts["not judged"])
     if counts["failed"]:
@@ -311,9 +313,9 @@ def _headline(checks: Sequence[Check], code: int) -> str:
 
 def junit_xml(gate: Gate) -> bytes:
     """Write the checks as JUnit XML, with a suite per policy. Undecided checks are skipped, with the reason."""
-    root = ET.Element("testsuites", _counts(gate, None) | {"name": one_line(gate.headline)})
+    root = ET.Element("testsuites", _count_outcomes(gate, None) | {"name": one_line(gate.headline)})
     for policy in dict.fromkeys(check.policy for check in gate.checks):
-        suite = ET.SubElement(root, "testsuite", {"name": one_line(policy)} | _counts(gate, policy))
+        suite = ET.SubElement(root, "testsuite", {"name": one_line(policy)} | _count_outcomes(gate, policy))
         for check in (check for check in gate.checks if check.policy == policy):
             case = ET.SubElement(suite, "testcase", classname=one_line(policy), name=one_line(check.name))
             if check.outcome == "passed":
@@ -326,7 +328,7 @@ def junit_xml(gate: Gate) -> bytes:
     return text + b"\n"
 
 
-def _counts(gate: Gate, policy: str | None) -> dict[str, str]:
+def _count_outcomes(gate: Gate, policy: str | None) -> dict[str, str]:
     outcomes_of = [check.outcome for check in gate.checks if policy in (None, check.policy)]
     failed, passed = outcomes_of.count("failed"), outcomes_of.count("passed")
     counts = {"tests": len(outcomes_of), "failures": failed, "errors": 0, "skipped": len(outcomes_of) - failed - passed}

@@ -60,7 +60,7 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
         cell_us: width of a balance cell.
         most: greatest number of values in all matrices of load together. Columns are widened to keep to it.
     """
-    cells, owners = (_by_cluster(folder, name, seed) for name in ("cells", "owners"))
+    cells, owners = (_read_by_cluster(folder, name, seed) for name in ("cells", "owners"))
     if not cells:
         return None
     rows = len(policies) * sum(
@@ -69,7 +69,7 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
     clusters = {}
     for cluster, of_policy in sorted(cells.items()):
         every = pa.concat_tables(of_policy.values())
-        starts, brokers = _us(every["ts"]), tuple(sorted(pc.unique(every["broker"]).to_pylist()))
+        starts, brokers = _read_us(every["ts"]), tuple(sorted(pc.unique(every["broker"]).to_pylist()))
         first, last = int(starts.min()), int(starts.max()) + cell_us
         n_cells = (last - first) // cell_us
         width = cell_us * max(1, -(-n_cells // max(1, most // rows)))
@@ -80,21 +80,23 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
         for table in of_owners.values():
             forced = table.filter(pc.equal(table["ended_by"], "forced")).filter(pc.field("broker").isin(list(brokers)))
             losses.update(
-                zip(_number_names(forced["broker"], numbers).tolist(), _us(forced["to"]).tolist(), strict=True)
+                zip(_number_names(forced["broker"], numbers).tolist(), _read_us(forced["to"]).tolist(), strict=True)
             )
         clusters[cluster] = ClusterHistory(
             columns,
             width,
             brokers,
-            {policy: _load(table, numbers, columns, width) for policy, table in of_policy.items()},
-            {policy: _lost(table, columns, width) for policy, table in of_owners.items()},
+            {policy: _sum_load(table, numbers, columns, width) for policy, table in of_policy.items()},
+            {policy: _count_lost(table, columns, width) for policy, table in of_owners.items()},
             tuple(sorted((broker, instant) for broker, instant in losses if first <= instant < last)),
         )
     return History(seed, clusters)
 
 
-def _load(table: pa.Table, numbers: Mapping[str, int], columns: NDArray[np.int64], width: int) -> NDArray[np.float64]:
-    broker, column = _number_names(table["broker"], numbers), (_us(table["ts"]) - columns[0]) // width
+def _sum_load(
+    table: pa.Table, numbers: Mapping[str, int], columns: NDArray[np.int64], width: int
+) -> NDArray[np.float64]:
+    broker, column = _number_names(table["broker"], numbers), (_read_us(table["ts"]) - columns[0]) // width
     served = np.zeros((len(numbers), len(columns)))
     np.add.at(served, (broker, column), table["weight"].to_numpy())
     # Broker-cells, since a broker that came within a column has less of it.
@@ -106,10 +108,10 @@ def _load(table: pa.Table, numbers: Mapping[str, int], columns: NDArray[np.int64
     return ratio
 
 
-def _lost(table: pa.Table, columns: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+def _count_lost(table: pa.Table, columns: NDArray[np.int64], width: int) -> NDArray[np.int64]:
     lost = np.zeros((len(CAUSE_WORDS), len(columns)), dtype=np.int64)
     for number, cause in enumerate(CAUSE_WORDS):
-        ended = _us(table.filter(pc.equal(table["ended_by"], cause))["to"])
+        ended = _read_us(table.filter(pc.equal(table["ended_by"], cause))["to"])
         column = (ended - columns[0]) // width
         lost[number] = np.bincount(column[(column >= 0) & (column < len(columns))], minlength=len(columns))
     return lost
@@ -135,7 +137,7 @@ def read_flows(folder: str, *, seeds: int, most: int) -> dict[str, Flows]:
         most: number of distinguished places of clients.
     """
     sums: dict[str, dict[str, Counter[tuple[Location, Location | None]]]] = defaultdict(lambda: defaultdict(Counter))
-    for table in _tables(folder, "flows"):
+    for table in _iter_tables(folder, "flows"):
         for row in table.to_pylist():
             client = Location(*(row[f"client_{level}"] for level in _PLACES))
             broker = Location(*(row[f"broker_{level}"] for level in _PLACES)) if row["answered"] else None
@@ -165,7 +167,7 @@ def read_flows(folder: str, *, seeds: int, most: int) -> dict[str, Flows]:
 def read_rejections(folder: str, *, seeds: int) -> dict[str, dict[str, float]]:
     """Compute by policy and reason the number of brokers that filters rejected, the mean over replicates."""
     sums: dict[str, Counter[str]] = defaultdict(Counter)
-    for file in _files(folder, "decisions"):
+    for file in _find_files(folder, "decisions"):
         with open_result(file, DECISIONS) as parquet:
             for batch in parquet.iter_batches(columns=["policy", "rejected"]):
                 if not batch.num_rows:
@@ -179,7 +181,7 @@ def read_rejections(folder: str, *, seeds: int) -> dict[str, dict[str, float]]:
     return {policy: {reason: count / seeds for reason, count in counts.items()} for policy, counts in sums.items()}
 
 
-def _files(folder: str, name: str) -> list[str]:
+def _find_files(folder: str, name: str) -> list[str]:
     try:
         return list_files([f"{folder.rstrip('/')}/{name}"])
     except InputError:
@@ -187,17 +189,17 @@ def _files(folder: str, name: str) -> list[str]:
         return []
 
 
-def _tables(folder: str, name: str, seed: int | None = None) -> Iterator[pa.Table]:
-    for file in _files(folder, name):
+def _iter_tables(folder: str, name: str, seed: int | None = None) -> Iterator[pa.Table]:
+    for file in _find_files(folder, name):
         # The seed is at the end of each file's name, so nine of ten replicates need not be opened.
         if seed is None or file.endswith(f"-{seed}.parquet"):
             with open_result(file, _SCHEMAS[name]) as parquet:
                 yield parquet.read()
 
 
-def _by_cluster(folder: str, name: str, seed: int) -> dict[str, dict[str, pa.Table]]:
+def _read_by_cluster(folder: str, name: str, seed: int) -> dict[str, dict[str, pa.Table]]:
     tables: dict[str, dict[str, pa.Table]] = defaultdict(dict)
-    for table in _tables(folder, name, seed):
+    for table in _iter_tables(folder, name, seed):
         if table.num_rows:
             tables[table["cluster"][0].as_py()][table["policy"][0].as_py()] = table
     return tables
@@ -208,5 +210,5 @@ def _number_names(column: pa.ChunkedArray, numbers: Mapping[str, int]) -> NDArra
     return np.asarray(places.to_numpy(), dtype=np.int64)
 
 
-def _us(column: pa.ChunkedArray, absent: int = 0) -> NDArray[np.int64]:
+def _read_us(column: pa.ChunkedArray, absent: int = 0) -> NDArray[np.int64]:
     return np.asarray(pc.fill_null(column.cast(pa.int64()), absent).to_numpy(), dtype=np.int64)

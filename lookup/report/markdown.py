@@ -41,10 +41,10 @@ def markdown_report(results: Results) -> str:
 
 def markdown(blocks: Iterable[Block]) -> str:
     """Write blocks as Markdown, all but charts."""
-    return "\n\n".join(text for block in blocks for text in _texts(block)) + "\n"
+    return "\n\n".join(text for block in blocks for text in _iter_texts(block)) + "\n"
 
 
-def _texts(block: Block) -> Iterator[str]:  # noqa: C901  a case for each kind of block
+def _iter_texts(block: Block) -> Iterator[str]:  # noqa: C901  a case for each kind of block
     match block:
         case Heading(text, level):
             yield f"{'#' * level} {_escape(text)}"
@@ -55,38 +55,38 @@ def _texts(block: Block) -> Iterator[str]:  # noqa: C901  a case for each kind o
         case Bullets(items):
             yield "\n".join(f"* {_escape(item)}" for item in items)
         case Definitions(items):
-            yield from _texts(Bullets([f"{word}: {text}" for word, text in items]))
+            yield from _iter_texts(Bullets([f"{word}: {text}" for word, text in items]))
         case Cards(items):
-            yield "\n".join(line for card in items for line in _card_lines(card))
+            yield "\n".join(line for card in items for line in _write_card(card))
         case Fold(title, inner):
             yield f"### {_escape(title)}"
             for each in inner:
-                yield from _texts(each)
+                yield from _iter_texts(each)
         case Choice(of, tables):
             for name, table in tables:
                 yield f"{_escape(f'{of} {name}')}:"
-                yield from _texts(table)
+                yield from _iter_texts(table)
         case Table():
-            yield "\n".join(_table_lines(block))
+            yield "\n".join(_write_table(block))
 
 
-def _card_lines(card: Card) -> Iterator[str]:
+def _write_card(card: Card) -> Iterator[str]:
     yield f"* **{_escape(card.title)}**: {_escape(card.sentence)}"
     for head, facets, nothing in card.rows:
         if facets or nothing:
-            yield f"  * {head}: {_escape('; '.join(map(_facet_text, facets)) or nothing)}"
+            yield f"  * {head}: {_escape('; '.join(map(_write_facet, facets)) or nothing)}"
     yield f"  * How sure: {_escape(card.certainty)}"
     yield f"  * Next: {_escape(card.step)}{f' `{_escape(card.command)}`' if card.command else ''}"
 
 
-def _facet_text(facet: Facet) -> str:
+def _write_facet(facet: Facet) -> str:
     return (
         f"{facet.words} (`{facet.name}`) {facet.before} → {facet.after} ({facet.change}, 95 % interval {facet.span}), "
         f"{facet.word}"
     )
 
 
-def _table_lines(table: Table) -> Iterator[str]:
+def _write_table(table: Table) -> Iterator[str]:
     cells = [[f"{cell.text} {cell.detail}".strip() for cell in row] for row in table.cells]
     # A bar would end the cell, a star would begin emphasis.
     rows = [

@@ -37,10 +37,10 @@ def value_text(value: float, unit: str) -> str:
     if not math.isfinite(value):
         return NOTHING
     if unit == "ratio":
-        return _unsigned_zero(f"{value:.4f}")
+        return _drop_sign_of_zero(f"{value:.4f}")
     if unit in _COUNTS:
         # Means over seeds need not be whole.
-        return _unsigned_zero(f"{value:,.0f}" if value == round(value) or abs(value) >= 10 else f"{value:.1f}")
+        return _drop_sign_of_zero(f"{value:,.0f}" if value == round(value) or abs(value) >= 10 else f"{value:.1f}")
     return number_text(value)
 
 
@@ -82,7 +82,7 @@ def amount_text(value: float, figure: Figure) -> str:
         return NOTHING
     if not is_share(figure):
         # For a ratio to the mean near 1, three digits would hide the changes.
-        return _with_unit(rounded_text(value, 4 if figure.metric == _TO_MEAN else 3), figure)
+        return _add_unit(rounded_text(value, 4 if figure.metric == _TO_MEAN else 3), figure)
     percent = 100 * value
     if 99 < percent < 100:
         # Near 100 the distance from it matters.
@@ -95,11 +95,11 @@ def change_text(before: float, after: float, figure: Figure) -> str:
     if not math.isfinite(before + after):
         return NOTHING
     if is_share(figure):
-        return _points(after - before, signed=True)
+        return _format_points(after - before, signed=True)
     if figure.metric == _TO_MEAN:
-        return _with_unit(rounded_text(after - before, 2, signed=True), figure)
+        return _add_unit(rounded_text(after - before, 2, signed=True), figure)
     if not before:
-        return _with_unit(rounded_text(after, 3, signed=True), figure)
+        return _add_unit(rounded_text(after, 3, signed=True), figure)
     ratio = after / before
     return (
         f"× {rounded_text(ratio, 2)}" if ratio >= _MULTIPLE else f"{rounded_text(100 * (ratio - 1), 2, signed=True)} %"
@@ -130,13 +130,13 @@ def span_text(low: float, high: float, figure: Figure) -> str:
     if math.isnan(low):
         return NOTHING
     if is_share(figure):
-        return f"{_points(low, signed=True).removesuffix(' points')} to {_points(high, signed=True)}"
-    return _with_unit(f"{rounded_text(low, 2, signed=True)} to {rounded_text(high, 2, signed=True)}", figure)
+        return f"{_format_points(low, signed=True).removesuffix(' points')} to {_format_points(high, signed=True)}"
+    return _add_unit(f"{rounded_text(low, 2, signed=True)} to {rounded_text(high, 2, signed=True)}", figure)
 
 
 def size_text(size: float, figure: Figure) -> str:
     """Write the size of a change in two digits."""
-    return _points(size) if is_share(figure) else _with_unit(rounded_text(size, 2), figure)
+    return _format_points(size) if is_share(figure) else _add_unit(rounded_text(size, 2), figure)
 
 
 def rounded_text(value: float, digits: int, *, signed: bool = False) -> str:
@@ -146,17 +146,17 @@ def rounded_text(value: float, digits: int, *, signed: bool = False) -> str:
     return f"+{text}" if signed and rounded > 0 else text
 
 
-def _points(difference: float, *, signed: bool = False) -> str:
+def _format_points(difference: float, *, signed: bool = False) -> str:
     text = rounded_text(100 * difference, 2, signed=signed)
     return f"{text} {'point' if text.lstrip('+-') == '1' else 'points'}"
 
 
-def _with_unit(text: str, figure: Figure) -> str:
+def _add_unit(text: str, figure: Figure) -> str:
     if figure.metric == _TO_MEAN:
         return f"{text} × mean"
     return text if figure.unit in _COUNTS or figure.unit == "ratio" else f"{text} {figure.unit}"
 
 
-def _unsigned_zero(text: str) -> str:
+def _drop_sign_of_zero(text: str) -> str:
     # A value that rounds to zero has no sign: "-0.0000" reads as a difference.
     return text if float(text.replace(",", "")) else text.removeprefix("-")

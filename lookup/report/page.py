@@ -34,11 +34,11 @@ _CODE = re.compile(r"`([^`]+)`")
 def html_report(run: Run, *, folder: str | None = None) -> str:
     """Write the whole page."""
     # A map next to a script is not in the page.
-    scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
-    style = Markup(_text("page.css"))
-    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    scripts = [Markup(_read_asset(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
+    style = Markup(_read_asset("page.css"))
+    hashes = " ".join(f"'{_compute_hash(script)}'" for script in scripts)
     # Nothing is loaded, and nothing runs that is not named by its hash.
-    sources = f"default-src 'none'; script-src {hashes}; style-src '{_hash(style)}'"
+    sources = f"default-src 'none'; script-src {hashes}; style-src '{_compute_hash(style)}'"
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -55,13 +55,13 @@ def html_report(run: Run, *, folder: str | None = None) -> str:
     content = sections(run.results, folder or run.path, run)
     inputs = run.results.inputs
     replayed = "a log" if inputs.lookups is None else quantity(inputs.lookups, "lookup")
-    return environment.from_string(_text("page.html.jinja")).render(
+    return environment.from_string(_read_asset("page.html.jinja")).render(
         sections=content,
         scripts=scripts,
         style=style,
-        data=_data(content),
+        data=_write_data(content),
         policy=f"{sources}; base-uri 'none'; form-action 'none'",
-        period=_period(inputs.first_us, inputs.last_us),
+        period=_format_period(inputs.first_us, inputs.last_us),
         version=run.manifest["versions"]["pulsar-lookup"],
         incumbent=run.results.incumbent,
         candidates=rank_candidates(run.results),
@@ -70,7 +70,7 @@ def html_report(run: Run, *, folder: str | None = None) -> str:
     )
 
 
-def _period(first_us: int | None, last_us: int | None) -> str:
+def _format_period(first_us: int | None, last_us: int | None) -> str:
     if first_us is None or last_us is None:
         return ""
     begin, end = moment_at(first_us), moment_at(last_us)
@@ -78,11 +78,11 @@ def _period(first_us: int | None, last_us: int | None) -> str:
     return f"{begin:%Y-%m-%d %H:%M} to {until} UTC"
 
 
-def _hash(text: str) -> str:
+def _compute_hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _data(content: Iterable[Section]) -> Markup:
+def _write_data(content: Iterable[Section]) -> Markup:
     """Write the data of charts as JSON that no text in it can end, since `<` is escaped."""
     charts = [chart.data for chart in charts_of(content)]
     text = json.dumps(charts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -91,5 +91,5 @@ def _data(content: Iterable[Section]) -> Markup:
     return Markup(seen.replace("<", "\\u003c"))
 
 
-def _text(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8")

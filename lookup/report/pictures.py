@@ -41,20 +41,21 @@ def pictures(run: Run) -> tuple[list[Block], list[Block]]:
     flows = read_flows(run.path, seeds=len(results.seeds), most=_MOST_PLACES)
     if history is None:
         return [Paragraph(_NO_TABLES, "note")], []
-    return [*_load(history), *_flows(flows)], list(_moves(history))
+    return [*_draw_load(history), *_draw_flows(flows)], list(_draw_moves(history))
 
 
-def _load(history: History) -> Iterator[Block]:
+def _draw_load(history: History) -> Iterator[Block]:
     clusters = history.clusters.items()
-    yield _over_time(
+    yield _build_matrix(
         history,
         "load-chart",
         "Load of each broker over time, relative to the mean",
         "One row per broker, one column per stretch of time, for the incumbent and one candidate.",
-        spec=heat_spec("load / mean", _time_format(history)),
+        spec=heat_spec("load / mean", _choose_time_format(history)),
         rows={name: each.brokers for name, each in clusters},
         values={
-            name: {policy: _whole(matrix * 100) for policy, matrix in each.load.items()} for name, each in clusters
+            name: {policy: _round_matrix(matrix * 100) for policy, matrix in each.load.items()}
+            for name, each in clusters
         },
         row_name="broker",
         value_name="load / mean",
@@ -62,20 +63,20 @@ def _load(history: History) -> Iterator[Block]:
         losses={name: [(number, instant // 1000) for number, instant in each.losses] for name, each in clusters},
     )
     yield Paragraph(
-        f"1 is even, 2 and more have one colour. {_of_replicate(history)} A triangle marks a new broker, a cross a "
-        "lost one.",
+        f"1 is even, 2 and more have one colour. {_describe_replicate(history)} A triangle marks a new broker, a cross "
+        "a lost one.",
         "note",
     )
 
 
-def _moves(history: History) -> Iterator[Block]:
+def _draw_moves(history: History) -> Iterator[Block]:
     causes = tuple(CAUSE_WORDS.values())
-    yield _over_time(
+    yield _build_matrix(
         history,
         "moves-chart",
         "Bundles that lost their owner over time, by cause",
         "Stacked bars over time, one colour per cause, for the incumbent and one candidate.",
-        spec=moves_spec(causes, _time_format(history)),
+        spec=moves_spec(causes, _choose_time_format(history)),
         rows=dict.fromkeys(history.clusters, causes),
         values={
             name: {policy: matrix.tolist() for policy, matrix in each.lost.items()}
@@ -86,33 +87,33 @@ def _moves(history: History) -> Iterator[Block]:
     )
 
 
-def _over_time(history: History, name: str, title: str, description: str, **content: Any) -> Matrix:
+def _build_matrix(history: History, name: str, title: str, description: str, **content: Any) -> Matrix:
     clusters = history.clusters.items()
     columns = {name: [int(start) // 1000 for start in each.starts] for name, each in clusters}
     widths = {name: each.width_us // 1000 for name, each in clusters}
     return Matrix(name, title, description, columns=columns, widths=widths, **content)
 
 
-def _of_replicate(history: History) -> str:
+def _describe_replicate(history: History) -> str:
     return f"This is the replicate with seed {history.seed}, without the warm-up, in UTC."
 
 
-def _time_format(history: History) -> str:
+def _choose_time_format(history: History) -> str:
     spans = [int(each.starts[-1] - each.starts[0]) + each.width_us for each in history.clusters.values()]
     return "%H:%M" if max(spans) <= _DAY_US else "%d %b %H:%M"
 
 
-def _whole(matrix: NDArray[np.float64]) -> list[list[int | None]]:
+def _round_matrix(matrix: NDArray[np.float64]) -> list[list[int | None]]:
     return [[None if math.isnan(value) else round(value) for value in row] for row in matrix.tolist()]
 
 
-def _flows(flows: Mapping[str, Flows]) -> Iterator[Block]:
+def _draw_flows(flows: Mapping[str, Flows]) -> Iterator[Block]:
     if not any(place for each in flows.values() for place in (*each.clients, *each.brokers)):
         yield Paragraph("Neither clients nor brokers have a region, zone or rack.", "note")
         return
     shares = {
         name: {
-            policy: _whole(matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-12) * 1000)
+            policy: _round_matrix(matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-12) * 1000)
             for policy, matrix in each.lookups.items()
         }
         for name, each in flows.items()
@@ -122,8 +123,10 @@ def _flows(flows: Mapping[str, Flows]) -> Iterator[Block]:
         "Shares of lookups from places of clients to places of brokers",
         "A coloured table, one row per place of clients, one column per place of brokers.",
         matrix_spec("clients in", "served by brokers in", "share"),
-        rows={name: [_place(client, "all others") for client in each.clients] for name, each in flows.items()},
-        columns={name: [_place(broker, "not answered") for broker in each.brokers] for name, each in flows.items()},
+        rows={name: [_name_place(client, "all others") for client in each.clients] for name, each in flows.items()},
+        columns={
+            name: [_name_place(broker, "not answered") for broker in each.brokers] for name, each in flows.items()
+        },
         values=shares,
         row_name="clients in",
         value_name="share of lookups",
@@ -134,9 +137,9 @@ def _flows(flows: Mapping[str, Flows]) -> Iterator[Block]:
     )
 
 
-def _place(place: Location | None, other: str) -> str:
-    return other if place is None else " / ".join(_levels(place)) or "unknown place"
+def _name_place(place: Location | None, other: str) -> str:
+    return other if place is None else " / ".join(_list_levels(place)) or "unknown place"
 
 
-def _levels(place: Location) -> list[str]:
+def _list_levels(place: Location) -> list[str]:
     return [level for level in (place.region, place.zone, place.rack) if level is not None]

@@ -42,7 +42,7 @@ def steps_table(plan: MovePlan) -> Table:
             step.bundle,
             step.source,
             step.destination,
-            _megabytes(step.weight),
+            _format_megabytes(step.weight),
             step.reason,
             *(
                 NOTHING if count is None else f"{count:,}"
@@ -61,8 +61,8 @@ def brokers_table(plan: MovePlan) -> Table:
     rows = [
         (
             broker.id,
-            _megabytes(broker.load),
-            _megabytes(broker.load_after),
+            _format_megabytes(broker.load),
+            _format_megabytes(broker.load_after),
             f"{broker.bundles:,}",
             f"{broker.bundles - given.count(broker.id) + taken.count(broker.id):,}",
             "drained" if broker.id in plan.limits.drain else "",
@@ -80,5 +80,5 @@ def refused_table(plan: MovePlan) -> Table:
     return Table(heads, rows, "refused", "Moves that may not be made", texts=(0, 1, 2, 3))
 
 
-def _megabytes(load: float | None) -> str:
+def _format_megabytes(load: float | None) -> str:
     return NOTHING if load is None else number_text(load / 1e6)

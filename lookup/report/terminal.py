@@ -60,48 +60,48 @@ def show(
         # A console of the same kind on the same file, since `lookup` reports a closed pipe through its own kind.
         console = type(console)(file=console.file, width=_PLAIN_WIDTH, color_system=None, force_terminal=False)
 
-    def say(texts: Iterable[str]) -> None:
+    def print_lines(texts: Iterable[str]) -> None:
         for text in texts:
-            console.print(_text(text), soft_wrap=not console.is_terminal)
+            console.print(_build_text(text), soft_wrap=not console.is_terminal)
 
     is_whole, is_quiet = detail == "all", detail == "quiet"
-    say(sentences.idle_sentences(results))
-    say(_answer(results, folder, is_quiet=is_quiet))
+    print_lines(sentences.idle_sentences(results))
+    print_lines(_iter_answer(results, folder, is_quiet=is_quiet))
     names = None if is_whole else first_figures(results)
     # Of policies that decide alike only the first has a column, unless all is asked for.
     policies = sentences.rank_candidates(results)
     if not is_whole:
-        policies = [name for name in policies if name == _first_like(results, policies, name)]
+        policies = [name for name in policies if name == _find_first_like(results, policies, name)]
     table = figure_table(results, names, policies=policies)
-    for part in _parts(table, console):
+    for part in _draw_parts(table, console):
         console.print(part)
     if not is_quiet:
         left_out = len({row.name for row in results.pooled.values()}) - len(table.rows)
-        say([*_left_out(left_out, "more figure", rest), sentences.legend()])
-        say(sentences.comparison_counts(results) if is_whole else ())
-        say(idle_shedders(results))
+        print_lines([*_describe_left_out(left_out, "more figure", rest), sentences.legend()])
+        print_lines(sentences.comparison_counts(results) if is_whole else ())
+        print_lines(idle_shedders(results))
     # The conclusion is at the end, the part of a terminal that is read first. Only notes on it follow.
-    say([sentences.conclusion(results)])
+    print_lines([sentences.conclusion(results)])
     if not is_quiet:
         notes = [*sentences.cautions(results), *(sentences.undecided_figures(results) if is_whole else ())]
         few = notes if is_whole else notes[:_NOTES]
-        say([*(f"Note: {note}" for note in few), *_left_out(len(notes) - len(few), "more note", rest)])
+        print_lines([*(f"Note: {note}" for note in few), *_describe_left_out(len(notes) - len(few), "more note", rest)])
 
 
-def _first_like(results: Results, policies: Sequence[str], policy: str) -> str:
+def _find_first_like(results: Results, policies: Sequence[str], policy: str) -> str:
     group = results.like(policy)
     return next(name for name in policies if name in group)
 
 
-def _left_out(number: int, what: str, rest: str) -> list[str]:
+def _describe_left_out(number: int, what: str, rest: str) -> list[str]:
     return [f"{quantity(number, what)}: {rest}"] if number > 0 else []
 
 
-def _answer(results: Results, folder: str, *, is_quiet: bool) -> Iterator[str]:
+def _iter_answer(results: Results, folder: str, *, is_quiet: bool) -> Iterator[str]:
     answer = sentences.answer(results)
     yield answer.sentence
     order = sentences.rank_candidates(results)
-    for place, policy in enumerate(name for name in order if name == _first_like(results, order, name)):
+    for place, policy in enumerate(name for name in order if name == _find_first_like(results, order, name)):
         card = sentences.card(results, policy, folder, is_first=policy == answer.about)
         yield f"  {card.title}: {card.sentence}"
         if place == 0 and not is_quiet:
@@ -113,7 +113,7 @@ def _answer(results: Results, folder: str, *, is_quiet: bool) -> Iterator[str]:
         yield from (text for text in more if text is not None)
 
 
-def _parts(table: Table, console: Console) -> Iterator[RichTable]:
+def _draw_parts(table: Table, console: Console) -> Iterator[RichTable]:
     """Draw a table in several parts if it is too wide, each with the incumbent first."""
     cells, has_best = table.cells, table.columns[-1] == "at best"
     widths = [
@@ -133,20 +133,20 @@ def _parts(table: Table, console: Console) -> Iterator[RichTable]:
         columns = [*fixed[:3], *page, *fixed[3:]]
         for place in columns:
             is_text = place in table.texts
-            drawn.add_column(_text(table.columns[place]), justify="left" if is_text else "right", no_wrap=is_text)
+            drawn.add_column(_build_text(table.columns[place]), justify="left" if is_text else "right", no_wrap=is_text)
         for row in cells:
-            drawn.add_row(*(_cell(row[place]) for place in columns))
+            drawn.add_row(*(_style_cell(row[place]) for place in columns))
         yield drawn
 
 
-def _cell(cell: Cell) -> Text:
-    text = _text(cell.text)
+def _style_cell(cell: Cell) -> Text:
+    text = _build_text(cell.text)
     # A verdict under a condition is neither a success nor a failure.
     style = "yellow" if cell.text.endswith(("△", "▽", "▴", "▾")) else _STYLES.get(cell.style, "")
     text.stylize(style)
     return text
 
 
-def _text(text: str) -> Text:
+def _build_text(text: str) -> Text:
     """Write a line for a console. Names from settings and logs may neither end it nor reverse it."""
     return Text(printed_line(text))

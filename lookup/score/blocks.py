@@ -33,7 +33,7 @@ def block_length(series: FloatArray, least: int) -> tuple[int, bool]:
     """
     n = len(series)
     longest = max(least, n // _LEAST)
-    length, slowness = _politis_white(series), _slowness(series)
+    length, slowness = _compute_length(series), _compute_slowness(series)
     wanted = math.ceil(2 * length) if length > 1 else 1
     is_short = wanted > longest or slowness > _DRIFT
     if slowness > _SUSPECT:
@@ -51,7 +51,7 @@ def in_blocks(parts: FloatArray, block: int) -> FloatArray:
     return neighbours
 
 
-def _politis_white(series: FloatArray) -> float:
+def _compute_length(series: FloatArray) -> float:
     """Compute the length of circular blocks for a mean's variance with the smallest error, 1.0 for white noise.
 
     Sources: Politis and White, Automatic Block-Length Selection for the Dependent Bootstrap, Econometric Reviews 23
@@ -80,7 +80,7 @@ def _politis_white(series: FloatArray) -> float:
     return float(min(n, (1.5 * slope**2 / density**2 * n) ** (1 / 3))) if density > 0 else float(n)
 
 
-def _slowness(series: FloatArray) -> float:
+def _compute_slowness(series: FloatArray) -> float:
     """Compute the power of a series' slowest waves relative to that of the next ones, 0.0 for a short series.
 
     The waves are cosines over the whole length. Source: Müller and Watson, Testing Models of Low-Frequency

@@ -155,11 +155,11 @@ def figures_of(scored: Scored) -> list[Figure]:
 
 def _rows(scored: Scored) -> list[Figure]:
     verdicts = {(verdict.policy, *verdict.name): verdict for verdict in scored.verdicts}
-    more, rows, measured = _columns_beside(scored, verdicts), [], set()
+    more, rows, measured = _collect_columns(scored, verdicts), [], set()
     for estimate in scored.estimates:
         series = estimate.series
         whole = () if series.by else (more[estimate.cluster, series.policy, *series.name],)
-        rows.append(_figure(estimate, *whole))
+        rows.append(_build_figure(estimate, *whole))
         if not series.by and estimate.cluster is None:
             measured |= {(series.policy, *series.name), (series.policy, series.metric.name)}
     # Unmeasured figures have a row without a value, since an absent row would look like approval.
@@ -170,13 +170,13 @@ def _rows(scored: Scored) -> list[Figure]:
     return rows
 
 
-def _columns_beside(
+def _collect_columns(
     scored: Scored, verdicts: Mapping[tuple[str, str, str | None], Verdict]
 ) -> Mapping[tuple[str | None, ...], dict[str, Any]]:
     more: dict[tuple[str | None, ...], dict[str, Any]] = defaultdict(dict)
     for of, verdict in verdicts.items():
         metric = scored.metric[verdict.metric]
-        more[None, *of] |= _verdict_columns(verdict, metric)
+        more[None, *of] |= _fill_verdict_columns(verdict, metric)
         for one in verdict.clusters:
             more[one.cluster, *of] |= _turn_gain(metric, one.delta, one.low, one.high)
     for name, value in scored.at_best.items():
@@ -203,7 +203,7 @@ def blank_figure(policy: str, metric: Metric, key: str | None, scope: Scope = "a
     )  # fmt: skip
 
 
-def _figure(estimate: Estimate, more: Mapping[str, Any] | None = None) -> Figure:
+def _build_figure(estimate: Estimate, more: Mapping[str, Any] | None = None) -> Figure:
     series, cluster = estimate.series, estimate.cluster
     # The demand is divided by one dimension at a time.
     ((dimension, part),) = series.by or ((None, None),)
@@ -211,12 +211,12 @@ def _figure(estimate: Estimate, more: Mapping[str, Any] | None = None) -> Figure
     if dimension is not None:
         scope = "part" if cluster is None else "part of cluster"
     units = None if estimate.sample is None else estimate.sample.units
-    known: dict[str, Any] = {"cluster": cluster, "dimension": dimension, "part": part} | _units(units)
+    known: dict[str, Any] = {"cluster": cluster, "dimension": dimension, "part": part} | _fill_unit_columns(units)
     known |= {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     return blank_figure(series.policy, series.metric, series.key, scope, **(known | dict(more or {})))
 
 
-def _verdict_columns(verdict: Verdict, metric: Metric) -> dict[str, Any]:
+def _fill_verdict_columns(verdict: Verdict, metric: Metric) -> dict[str, Any]:
     intervals: dict[str, float] = {}
     for name, span in (("log", verdict.on_log), ("demand", verdict.for_demand)):
         turned = _turn_gain(metric, verdict.delta, span.low, span.high)
@@ -226,7 +226,7 @@ def _verdict_columns(verdict: Verdict, metric: Metric) -> dict[str, Any]:
         **{name: getattr(verdict, name) for name in same},
         **_turn_gain(metric, verdict.delta, verdict.low, verdict.high),
         **intervals,
-        **_units(verdict.units),
+        **_fill_unit_columns(verdict.units),
     }
 
 
@@ -238,7 +238,7 @@ def _turn_gain(metric: Metric, delta: float, low: float, high: float) -> dict[st
     return {"change": change, "change_low": ends[0], "change_high": ends[1]}
 
 
-def _units(units: Units | None) -> dict[str, Any]:
+def _fill_unit_columns(units: Units | None) -> dict[str, Any]:
     names = ("units", "unit_count", "unit_worth", "units_assumed")
     known = units and (units.kind, units.count, units.worth, units.is_taken_for_granted)
     return dict(zip(names, known or (None, None, math.nan, None), strict=True))

@@ -125,10 +125,10 @@ def around(value: float, half: float, bounds: tuple[float, float]) -> tuple[floa
         bounds: the smallest and the largest possible figure, infinite where there is no bound.
     """
     least, most = bounds
-    return value - _way(half, value - least), value + _way(half, most - value)
+    return value - _compute_arm(half, value - least), value + _compute_arm(half, most - value)
 
 
-def _way(half: float, room: float) -> float:
+def _compute_arm(half: float, room: float) -> float:
     if room <= 0:
         return 0.0
     if half <= room / 2:
@@ -152,13 +152,15 @@ def spread(sample: Sample, question: Question = "demand") -> Spread:
     squares, shared, is_drifting = 0.0, 0.0, False
     for coarsest in sample.strata or ():
         stratum = coarsest.at(sample.depth)
-        means, interplay, freedom, drifts = _variance(stratum)
+        means, interplay, freedom, drifts = _compute_variance(stratum)
         # Finer units are used since there are few coarser ones. If the coarser units vary more than independent finer
         # ones would, that variance counts.
         coarser = coarsest
         while coarser is not stratum and coarser.within is not None:
             if coarser.parts.shape[1] > 1:
-                means, interplay = max((means, interplay), _variance(coarser)[:2], key=lambda pair: pair[0] - pair[1])
+                means, interplay = max(
+                    (means, interplay), _compute_variance(coarser)[:2], key=lambda pair: pair[0] - pair[1]
+                )
             coarser = coarser.within
         shared += interplay
         if question == "demand" or stratum.is_on_log:
@@ -192,7 +194,7 @@ def replicates_for(chance: float) -> int:
     return next(n for n in count(2) if least_chance(n) <= chance)
 
 
-def _variance(stratum: Stratum) -> tuple[float, float, float, bool]:
+def _compute_variance(stratum: Stratum) -> tuple[float, float, float, bool]:
     """Compute the contribution of a stratum's units to the variance of the mean over replicates.
 
     Returns:
@@ -200,8 +202,8 @@ def _variance(stratum: Stratum) -> tuple[float, float, float, bool]:
             placement, the degrees of freedom, and whether blocks of time are too short for the drift.
     """
     n = len(stratum.parts)
-    blocks, length, drifts = _in_blocks(stratum)
-    freedom, correction = _freedom(stratum, length)
+    blocks, length, drifts = _group_in_blocks(stratum)
+    freedom, correction = _compute_freedom(stratum, length)
     # Few units count at their full size, including the mean. Of many, the spread around the mean counts, n / (n - 1) of
     # it.
     means = correction * float((blocks.mean(axis=0) ** 2).sum()) / length
@@ -209,7 +211,7 @@ def _variance(stratum: Stratum) -> tuple[float, float, float, bool]:
     return means, interplay, freedom, drifts
 
 
-def _in_blocks(stratum: Stratum) -> tuple[FloatArray, int, bool]:
+def _group_in_blocks(stratum: Stratum) -> tuple[FloatArray, int, bool]:
     """Find the parts of a stratum's units, with cells of time in blocks.
 
     The other results are a block's length, and whether it is too short.
@@ -220,7 +222,7 @@ def _in_blocks(stratum: Stratum) -> tuple[FloatArray, int, bool]:
     return in_blocks(stratum.parts, length), length, is_short
 
 
-def _freedom(stratum: Stratum, length: int) -> tuple[float, float]:
+def _compute_freedom(stratum: Stratum, length: int) -> tuple[float, float]:
     """Compute the degrees of freedom of a variance over units, and the correction factor of their squares.
 
     The squares are too small by this factor. If some units weigh more than others the degrees lie between

@@ -114,7 +114,7 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: ScoringPlan) 
     )
     estimates = estimate(replayed, layout)
     check_measured(rules, metrics, {figure.name for figure in replayed if not figure.by})
-    placed_once = _placed_once(outcome, replayed, plan)
+    placed_once = _explain_one_placement(outcome, replayed, plan)
     reason = outcome.cannot_act.get(incumbent)
     case = Case(
         incumbent=incumbent,
@@ -177,7 +177,7 @@ def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: st
     return compared
 
 
-def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: ScoringPlan) -> dict[str, str]:
+def _explain_one_placement(outcome: ReplayOutcome, series: Sequence[Series], plan: ScoringPlan) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for policy in plan.policies:
         own = [figure for figure in series if figure.policy == policy]

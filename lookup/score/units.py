@@ -181,7 +181,7 @@ def layout_of(  # noqa: PLR0913  a run's settings and what is known of its sende
     ]
     starts = np.unique(np.concatenate(cells)) if cells else np.empty(0, np.int64)
     causes = {cluster: part.events for _, cluster, part in parts if part.events}
-    active = _active(parts, _events_of, ("event",))
+    active = _find_active(parts, _events_of, ("event",))
     events: dict[str, dict[str, list[int]]] = {}
     for cluster, cause_of in causes.items():
         for number in active[cluster].tolist():
@@ -190,8 +190,8 @@ def layout_of(  # noqa: PLR0913  a run's settings and what is known of its sende
     # the order in which clusters were replayed.
     return Layout(
         seeds=tuple(sorted({seed for figure in series for _, seed in figure.parts})),
-        bundles=_active(parts, _bundles_of, ("bundle", "event")),
-        epochs=_active(parts, lambda part: part.epochs, ("bundle",)),
+        bundles=_find_active(parts, _bundles_of, ("bundle", "event")),
+        epochs=_find_active(parts, lambda part: part.epochs, ("bundle",)),
         cells=starts,
         cell_us=cell_s * 1_000_000,
         block=min(max(1, round(block_s / cell_s)), max(1, len(starts))),
@@ -240,31 +240,33 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
             cells[replicate, first : first + len(part.sums)] += part.sums
         # A single cell, like a single bundle, counts at its full size.
         is_few = cells.shape[1] == 1
-        blocks = Stratum("demand", _parts(series, cells, is_few=is_few), _weights(cells), layout.block, is_few)
+        blocks = Stratum(
+            "demand", _compute_parts(series, cells, is_few=is_few), _compute_weights(cells), layout.block, is_few
+        )
         names = tuple(layout.shares) if cluster is None else clusters
-        senders = _senders_over_time(series, names, layout, cells.sum(axis=1))
+        senders = _iter_sender_strata(series, names, layout, cells.sum(axis=1))
         return Sample(values, (blocks, *senders), layout.min_units)
     totals = np.zeros((len(layout.seeds), _width(series)))
     for replicate, part in parts:
         totals[replicate] += part.sums.sum(axis=0)
     # Pooled series have strata for every cluster of the run, so that any two can be subtracted.
     names = tuple(layout.bundles) if cluster is None else clusters
-    return Sample(values, tuple(_strata(series, names, layout, totals)), layout.min_units)
+    return Sample(values, tuple(_iter_strata(series, names, layout, totals)), layout.min_units)
 
 
 def minus(a: Sample, b: Sample, *, is_paired: bool = True) -> Sample:
     """Subtract two samples of one metric, replicate by replicate and unit by unit."""
     strata = None
     if a.strata is not None and b.strata is not None:
-        strata = tuple(_less(x, y) for x, y in zip(a.strata, b.strata, strict=True))
+        strata = tuple(_subtract_stratum(x, y) for x, y in zip(a.strata, b.strata, strict=True))
     return replace(a, values=a.values - b.values, strata=strata, drawn=() if is_paired else (a.values, b.values))
 
 
-def _less(x: Stratum, y: Stratum) -> Stratum:
+def _subtract_stratum(x: Stratum, y: Stratum) -> Stratum:
     parts = x.parts - y.parts
     # The rounding error between two equal numbers is not a difference, and would look like drift.
     parts[np.abs(parts) <= _ROUNDING * (np.abs(x.parts) + np.abs(y.parts))] = 0.0
-    within = None if x.within is None or y.within is None else _less(x.within, y.within)
+    within = None if x.within is None or y.within is None else _subtract_stratum(x.within, y.within)
     return replace(x, parts=parts, weights=x.weights + y.weights, within=within)
 
 
@@ -274,7 +276,9 @@ def is_enough(weights: FloatArray, min_units: int) -> bool:
     return effective(weights) >= max(2, min_units) * (1 - 1e-9)
 
 
-def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *, is_few: bool = False) -> FloatArray:
+def _compute_parts(
+    series: Series, rows: FloatArray, totals: FloatArray | None = None, *, is_few: bool = False
+) -> FloatArray:
     """Compute the part of the figure for each unit, which is its loss if the other units replace the unit.
 
     Args:
@@ -300,13 +304,13 @@ def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *
     return parts
 
 
-def _weights(rows: FloatArray) -> FloatArray:
+def _compute_weights(rows: FloatArray) -> FloatArray:
     """Compute the weights of units, shape (n_units,), from the last of a metric's sums, the reference of a ratio."""
     weights: FloatArray = np.abs(rows[..., -1]).mean(axis=0)
     return weights
 
 
-def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterator[Stratum]:
+def _iter_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterator[Stratum]:
     """Yield the strata of some clusters, first bundles, then the events of each cause, or else registry epochs."""
     for name in clusters:
         rows = _rows(series, name, layout, _bundles_of, layout.bundles[name])
@@ -322,7 +326,7 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
                 # A single event has no spread, whatever is asked for.
                 is_few = events.shape[1] < max(2, layout.min_events)
                 # Events of one cause are exchangeable, for any number of moves of each.
-                parts, equal = _parts(series, events, totals, is_few=is_few), np.ones(events.shape[1])
+                parts, equal = _compute_parts(series, events, totals, is_few=is_few), np.ones(events.shape[1])
                 yield Stratum("events", parts, equal, is_few=is_few, is_on_log=True)
     elif "events" in luck_of(series.metric):
         # Between two changes of the registry the choice of brokers was different, so an epoch is an event. The share of
@@ -330,23 +334,23 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
         for name in clusters:
             if len(layout.epochs.get(name, ())) > 1:
                 rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
-                yield Stratum("events", _parts(series, rows, totals), _weights(rows))
+                yield Stratum("events", _compute_parts(series, rows, totals), _compute_weights(rows))
 
 
 def _nest_bundles(series: Series, rows: FloatArray, totals: FloatArray, senders: Kinds, bundles: IndexArray) -> Stratum:
     # A single bundle or sender has no spread of its own and counts at its full size.
     is_few = rows.shape[1] == 1
-    parts = _parts(series, rows, totals, is_few=is_few)
-    stratum = Stratum("demand", parts, _weights(rows), is_few=is_few, kind="bundles")
+    parts = _compute_parts(series, rows, totals, is_few=is_few)
+    stratum = Stratum("demand", parts, _compute_weights(rows), is_few=is_few, kind="bundles")
     for kind, numbers in senders:
         summed = _sum_columns(rows, numbers[bundles])
         is_few = summed.shape[1] == 1
-        parts = _parts(series, summed, totals, is_few=is_few)
-        stratum = Stratum("demand", parts, _weights(summed), is_few=is_few, kind=kind, within=stratum)
+        parts = _compute_parts(series, summed, totals, is_few=is_few)
+        stratum = Stratum("demand", parts, _compute_weights(summed), is_few=is_few, kind=kind, within=stratum)
     return stratum
 
 
-def _senders_over_time(
+def _iter_sender_strata(
     series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray
 ) -> Iterator[Stratum]:
     """Yield the senders of each cluster by the change of a figure over time without them, if that was counted."""
@@ -359,7 +363,7 @@ def _senders_over_time(
         for replicate, seed in enumerate(layout.seeds):
             if seed in of_seed and len(of_seed[seed].without):
                 lost[replicate] = of_seed[seed].sums.sum(axis=0) - of_seed[seed].without
-        parts, weights = _parts(series, lost, totals, is_few=True), _weights(lost)
+        parts, weights = _compute_parts(series, lost, totals, is_few=True), _compute_weights(lost)
         stratum: Stratum | None = None
         for kind, numbers in shares:
             summed, of_senders = _sum_columns(parts, numbers), _sum_columns(weights[None], numbers)[0]
@@ -400,7 +404,7 @@ def _width(series: Series) -> int:
     return int(next(iter(series.parts.values())).sums.shape[1])
 
 
-def _active(
+def _find_active(
     parts: Iterable[tuple[Series, str, MetricSums]], rows: Callable[[MetricSums], FloatArray], kinds: Sequence[Resample]
 ) -> dict[str, IndexArray]:
     masks: dict[str, BoolArray] = {}

@@ -160,22 +160,24 @@ def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) ->
         judged = set()
         for name in names:
             candidate, incumbent = of_policy.get((policy, *name)), of_policy.get((case.incumbent, *name))
-            known = candidate if _has(candidate) else incumbent
-            if known is None or not _has(known) or known.series.metric.better == "info":
+            known = candidate if _has_value(candidate) else incumbent
+            if known is None or not _has_value(known) or known.series.metric.better == "info":
                 continue  # nothing to judge, since neither has a value, or there is no direction
             primary = any(selects(named, name) for named in case.primary)
             if known.series.metric.resample == "none" and not primary:
                 continue  # without interval there is no verdict, which is reported only where a verdict was requested
             judged.add(name)
             once = "placement" in luck_of(known.series.metric) and bool(case.placed_once & {policy, case.incumbent})
-            blank = replace(_blank(policy, name, case, primary=primary), holds_for="placement" if once else "policy")
+            blank = replace(
+                _build_blank(policy, name, case, primary=primary), holds_for="placement" if once else "policy"
+            )
             verdicts.append(_measure(blank, candidate, incumbent, case))
         for named in case.rules.primary or ():
             if not any(selects(named, name) for name in judged):
                 # Silence must not look like consent.
                 reason = "it was not measured for either policy"
-                verdicts.append(replace(_blank(policy, name_of(named), case, primary=True), reason=reason))
-    return _judged_together(verdicts, case)
+                verdicts.append(replace(_build_blank(policy, name_of(named), case, primary=True), reason=reason))
+    return _adjust_for_family(verdicts, case)
 
 
 def exit_code(verdicts: Sequence[Verdict], rules: VerdictSection) -> int:
@@ -197,7 +199,7 @@ def is_undecided(verdict: Verdict) -> bool:
     return verdict.guard == "open" if verdict.guard is not None else verdict.verdict == "inconclusive"
 
 
-def _blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
+def _build_blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
     nothing, is_guarded = math.nan, name[0] in case.guarded
     return Verdict(
         policy, case.incumbent, *name, "inconclusive", None, nothing, nothing, nothing, primary=primary,
@@ -208,8 +210,8 @@ def _blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
 def _measure(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | None, case: Case) -> Verdict:
     if case.refused is not None:
         return replace(blank, reason=case.refused)
-    if candidate is None or incumbent is None or not (_has(candidate) and _has(incumbent)):
-        missing = blank.against if _has(candidate) else blank.policy
+    if candidate is None or incumbent is None or not (_has_value(candidate) and _has_value(incumbent)):
+        missing = blank.against if _has_value(candidate) else blank.policy
         return replace(blank, reason=f"there is nothing to measure for {missing}")
     a, b = candidate.series, incumbent.series
     sign = 1.0 if a.metric.better == "up" else -1.0
@@ -238,7 +240,7 @@ def _measure(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | N
     luck, span = lucks[drawn.question], spans[drawn.question]
     drawn = replace(
         drawn, low=span.low, high=span.high, on_log=spans["log"], for_demand=spans["demand"],
-        clusters=_disagreeing(a, b, case, drawn.question),
+        clusters=_compare_clusters(a, b, case, drawn.question),
         units=difference.units if drawn.question == "demand" else None,
     )  # fmt: skip
     if drawn.question == "demand":
@@ -248,14 +250,14 @@ def _measure(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | N
     if not (delta or luck.error):
         return _judge_guard(replace(drawn, verdict="equivalent"))
     pronounced = _pronounce(replace(drawn, p_value=span.p_value), luck, case)
-    return _judge_guard(pronounced, delta - luck.half_width(2 * LEVEL), max(drawn.margin, _handful(b)))
+    return _judge_guard(pronounced, delta - luck.half_width(2 * LEVEL), max(drawn.margin, _compute_handful(b)))
 
 
 def _pronounce(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
     """Give the word on a difference with an interval, or the reason why there is none."""
     gap = float(np.nan_to_num(case.gaps.get(drawn.name, 0.0)))
     # If it holds for one placement only, the restriction to these hours need not be reported.
-    decided = replace(drawn, holds_for=_scope(drawn, luck)) if drawn.holds_for == "policy" else drawn
+    decided = replace(drawn, holds_for=_find_scope(drawn, luck)) if drawn.holds_for == "policy" else drawn
     # A guarded figure is judged on the log as replayed, under both policies with the same error.
     apart = gap if drawn.guard is None else 0.0
     if -drawn.margin <= drawn.low - apart and drawn.high + apart <= drawn.margin:
@@ -282,7 +284,7 @@ def _pronounce(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
     return replace(drawn, reason=f"{reason}; smallest detectable effect {half:.3g}, {remedy}")
 
 
-def _scope(drawn: Verdict, luck: Spread) -> HoldsFor:
+def _find_scope(drawn: Verdict, luck: Spread) -> HoldsFor:
     """Find the range in which a decided difference holds, if any placement shows it."""
     if luck.is_drifting:
         return "hours"
@@ -301,7 +303,7 @@ def _judge_guard(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0
     return replace(verdict, guard="open", reason=f"{reason}: {verdict.reason}")
 
 
-def _handful(series: Series) -> float:
+def _compute_handful(series: Series) -> float:
     """Compute the share of a few lookups, 0.0 for other figures. Smaller losses are not significant."""
     if series.metric.unit != "ratio" or series.metric.grain != "lookup":
         return 0.0
@@ -309,7 +311,7 @@ def _handful(series: Series) -> float:
     return _HANDFUL / lookups if lookups else 0.0
 
 
-def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
+def _adjust_for_family(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
     """Revoke decisions that chance alone would bring among all comparisons made for one purpose.
 
     Comparisons that may decide the exit code are one family. For every other figure the comparisons of all
@@ -324,7 +326,7 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
     for name, members in families.items():
         for index, adjusted in zip(members, holm([verdicts[index].p_value for index in members]), strict=True):
             verdict = replace(verdicts[index], p_family=adjusted)
-            judged[index] = _among(verdict, len(members), case, decides=name is None)
+            judged[index] = _adjust_verdict(verdict, len(members), case, decides=name is None)
     return judged
 
 
@@ -341,7 +343,7 @@ def holm(chances: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _among(verdict: Verdict, members: int, case: Case, *, decides: bool) -> Verdict:
+def _adjust_verdict(verdict: Verdict, members: int, case: Case, *, decides: bool) -> Verdict:
     """Judge a verdict as one of several comparisons.
 
     It is undecided if chance among so many brings such a difference.
@@ -363,7 +365,7 @@ def _among(verdict: Verdict, members: int, case: Case, *, decides: bool) -> Verd
     )  # fmt: skip
 
 
-def _disagreeing(a: Series, b: Series, case: Case, question: Question) -> tuple[InCluster, ...]:
+def _compare_clusters(a: Series, b: Series, case: Case, question: Question) -> tuple[InCluster, ...]:
     """Compute the difference of two series in every cluster if some clusters certainly gain and some lose."""
     clusters = [name for name in a.clusters if name in b.clusters]
     sign, seeds = 1.0 if a.metric.better == "up" else -1.0, case.layout.seeds
@@ -380,7 +382,7 @@ def _disagreeing(a: Series, b: Series, case: Case, question: Question) -> tuple[
     return tuple(found) if any(one.low > 0 for one in found) and any(one.high < 0 for one in found) else ()
 
 
-def _has(estimate: Estimate | None) -> bool:
+def _has_value(estimate: Estimate | None) -> bool:
     return estimate is not None and math.isfinite(estimate.value)
 
 
@@ -424,14 +426,14 @@ def too_few(a: Series, b: Series, difference: Sample, layout: Layout, rules: Ver
     """Write the sentence that a comparison rests on too few units or events with figures, None if it does not."""
     parts = [(cluster, part) for series in (a, b) for (cluster, _), part in series.parts.items()]
     if a.metric.resample == "time":
-        return _too_few_blocks([part for _, part in parts], layout, rules)
+        return _explain_few_blocks([part for _, part in parts], layout, rules)
     weights = difference.weights(difference.depth)
     if is_enough(weights, rules.min_units):
         return None
     causes = _active_events(parts)
     if not causes:
         # Empty totals are equal. An empty quotient has no value and is handled elsewhere.
-        return _too_few_bundles(weights, rules) if weights.any() else None
+        return _explain_few_bundles(weights, rules) if weights.any() else None
     cause, most = causes.most_common(1)[0]
     if most >= rules.min_events:
         return None
@@ -439,7 +441,7 @@ def too_few(a: Series, b: Series, difference: Sample, layout: Layout, rules: Ver
     return f"only {count}, fewer than the {rules.min_events} of min_events"
 
 
-def _too_few_blocks(parts: Sequence[MetricSums], layout: Layout, rules: VerdictSection) -> str | None:
+def _explain_few_blocks(parts: Sequence[MetricSums], layout: Layout, rules: VerdictSection) -> str | None:
     # Starts of the cells with figures under either policy, in any cluster. Cells of one time are one unit.
     cells = [part.start_us + np.flatnonzero(part.sums.any(axis=1)) * layout.cell_us for part in parts]
     blocks = -(-len(np.unique(np.concatenate(cells))) // layout.block)
@@ -458,7 +460,7 @@ def _active_events(parts: Sequence[tuple[str, MetricSums]]) -> Counter[str]:
     return Counter(causes_of[name][number] for name, rows in active.items() for number in np.flatnonzero(rows))
 
 
-def _too_few_bundles(weights: NDArray[np.float64], rules: VerdictSection) -> str:
+def _explain_few_bundles(weights: NDArray[np.float64], rules: VerdictSection) -> str:
     bundles, worth, least = int(np.count_nonzero(weights)), effective(weights), max(2, rules.min_units)
     if bundles < least:
         return f"it is based on {quantity(bundles, 'bundle')}, fewer than {_describe_wanted(bundles, rules)}"

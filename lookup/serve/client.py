@@ -115,7 +115,7 @@ class TopicServer:
         # The whole list, or the known one, since clients would trust a list that lacks topics.
         hashed = topics_hash(answer.topics) if answer.changed else request.topics_hash
         if hashed != answer.topics_hash:
-            raise self._stranger("a list that does not fit its hash")
+            raise self._build_server_error("a list that does not fit its hash")
         return answer.model_dump(by_alias=True)
 
     def apply(self, operation: CatalogOperation) -> Mapping[str, str] | None:
@@ -146,7 +146,7 @@ class TopicServer:
         request = Request(f"{self.url}/watch?{urlencode(fields)}", headers=headers)
         with self._answer(request, _SILENT_S) as answer:
             if answer.status != 200:
-                raise self._refusal(answer.status, whole_body(answer))
+                raise self._read_refusal(answer.status, whole_body(answer))
             event: dict[str, str] = {}
             while line := answer.readline():
                 name, _, value = line.decode().rstrip("\n").partition(": ")
@@ -170,8 +170,8 @@ class TopicServer:
             try:
                 return form.validate_json(text, strict=True)
             except ValidationError:
-                raise self._odd(status, text) from None
-        raise self._refusal(status, text)
+                raise self._build_status_error(status, text) from None
+        raise self._read_refusal(status, text)
 
     @contextmanager
     def _answer(self, request: Request, timeout_s: float) -> Iterator[HTTPResponse]:
@@ -182,20 +182,20 @@ class TopicServer:
         except OSError as error:
             raise InputError(f"{self.url} cannot be asked: {getattr(error, 'reason', error)}") from None
         except HTTPException as error:
-            raise self._stranger(f"with an answer that is cut off, or not HTTP: {error!r}") from None
+            raise self._build_server_error(f"with an answer that is cut off, or not HTTP: {error!r}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self._stranger(f"with {error}") from None
+            raise self._build_server_error(f"with {error}") from None
 
-    def _refusal(self, status: int, text: bytes) -> PulsarLookupError:
+    def _read_refusal(self, status: int, text: bytes) -> PulsarLookupError:
         try:
             return _ERRORS[status](printable(_PAIRS.validate_json(text, strict=True)["error"]))
         except (ValidationError, KeyError):
-            return self._odd(status, text)
+            return self._build_status_error(status, text)
 
-    def _odd(self, status: int, text: bytes) -> InputError:
-        return self._stranger(f"with status {status} and {shown(text[:60].decode(errors='replace'))}")
+    def _build_status_error(self, status: int, text: bytes) -> InputError:
+        return self._build_server_error(f"with status {status} and {shown(text[:60].decode(errors='replace'))}")
 
-    def _stranger(self, what: str) -> InputError:
+    def _build_server_error(self, what: str) -> InputError:
         return InputError(f"{self.url} answered {what}; is it a decision server?")
 
 

@@ -191,7 +191,7 @@ class Deciders:
         self.count += 1
         decision = f"{self._started_us:x}-{self.count:06d}"
         owners = self._owners.reference if reads_owners(policy) else None
-        ballot = self._ballot(policy, message, view, ts_us, owners)
+        ballot = self._compute_ballot(policy, message, view, ts_us, owners)
         broker = rolls = dice = None
         if len(ballot.numbers) == 1:
             broker = view.roster[ballot.numbers[0]].id
@@ -202,7 +202,9 @@ class Deciders:
         propensity = None if broker is None else ballot.odds[broker]
         return PolicyAnswer(decision, policy, ballot, broker, propensity, rolls, dice, ts_us, message, view, owners)
 
-    def _ballot(self, policy: Policy, message: DecideMessage, view: View, ts_us: int, owners: str | None) -> Ballot:
+    def _compute_ballot(
+        self, policy: Policy, message: DecideMessage, view: View, ts_us: int, owners: str | None
+    ) -> Ballot:
         seen = None if owners is None else self._owners.seen_by(view.roster.ids)
         if "view.now" in policy.reads:
             return policy.ballot(message.request, Instant(policy, view.at(ts_us, message.candidates, seen)))

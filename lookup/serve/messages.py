@@ -106,29 +106,29 @@ def decide_message(body: Mapping[str, Any], section: ServingSection) -> DecideMe
     candidates = _require(body, "candidates")
     try:
         # A text and an object have items as well, and are no lists.
-        offered = _candidates(tuple(candidates) if isinstance(candidates, list) else (None,))
+        offered = _check_candidates(tuple(candidates) if isinstance(candidates, list) else (None,))
     except TypeError:
         raise InputError(f"candidates is {shown(candidates)}, not a list of broker ids") from None
-    topic, bundle, client = _optional(body, "topic"), _require_text(body, "bundle"), _optional(body, "client")
+    topic, bundle, client = _read_optional(body, "topic"), _require_text(body, "bundle"), _read_optional(body, "client")
     try:
         NamespaceBundle.parse(bundle)
     except InvalidNameError as error:
         raise InputError(f"bundle: {error}") from None
-    properties = _properties_in(body, section)
-    options = LookupOptions(advertised_listener_name=_optional(body, "listener"), properties=properties)
+    properties = _read_properties(body, section)
+    options = LookupOptions(advertised_listener_name=_read_optional(body, "listener"), properties=properties)
     return DecideMessage(
         broker=_require_text(body, "broker"),
-        asked_us=_moment(body),
+        asked_us=_read_moment(body),
         request=request_of(topic, bundle, options, client),
         candidates=offered,
         view_id=view_id,
-        view=None if view.get("brokers") is None else _brokers_in(mapping(view["brokers"], "view.brokers")),
+        view=None if view.get("brokers") is None else _read_brokers(mapping(view["brokers"], "view.brokers")),
         is_shadow=flag(body.get("shadow") or False, "shadow"),
     )
 
 
 @lru_cache(maxsize=256)
-def _candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
+def _check_candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
     """Check the candidates of a request, or raise TypeError. Those of most requests are the same, and are kept once."""
     if not all(isinstance(broker, str) for broker in given):
         raise TypeError
@@ -141,25 +141,25 @@ def _candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
 
 def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMessage:
     """Read a batch of lookups, or raise InputError. Lookups that cannot be recorded are refused one by one."""
-    broker, dropped = _require_text(body, "broker"), _count(body, "dropped")
+    broker, dropped = _require_text(body, "broker"), _read_count(body, "dropped")
     lookups = _require(body, "lookups")
     if not isinstance(lookups, list):
         raise InputError(f"lookups is {shown(lookups)}, not a list")
     if len(lookups) > _MOST_LOOKUPS:
         raise InputError(f"lookups has {len(lookups)} entries, more than {_MOST_LOOKUPS}")
-    start, up_to = _optional(body, "start") or "", _count(body, "upTo")
-    numbers = _numbers_of(lookups, up_to) if start else (0,) * len(lookups)
+    start, up_to = _read_optional(body, "start") or "", _read_count(body, "upTo")
+    numbers = _read_numbers(lookups, up_to) if start else (0,) * len(lookups)
     rows: list[tuple[int, str, dict[str, Any]]] = []
     refused: list[str] = []
     for place, entry in enumerate(lookups):
         try:
             record = mapping(entry, f"lookups[{place}]")
-            properties = recorded_properties(_properties_in(record, section), section.masked)
+            properties = recorded_properties(_read_properties(record, section), section.masked)
             latency = record.get("latencyMicros")
             values = {
                 "ts": record.get("ts"),
                 "topic": record.get("topic"),
-                "client": recorded_client(_optional(record, "client"), section.masked),
+                "client": recorded_client(_read_optional(record, "client"), section.masked),
                 "properties": properties,
                 "asked_broker": broker,
                 "broker": record.get("answer"),
@@ -181,7 +181,7 @@ def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMe
     return RecordMessage(broker, start, numbers, up_to, dropped, tuple(rows), tuple(refused))
 
 
-def _numbers_of(lookups: list[Any], up_to: int) -> tuple[int, ...]:
+def _read_numbers(lookups: list[Any], up_to: int) -> tuple[int, ...]:
     """Read the numbers of lookups, or raise InputError if they do not ascend from 1 to the last one."""
     numbers = [0]
     for place, entry in enumerate(lookups):
@@ -195,18 +195,18 @@ def _numbers_of(lookups: list[Any], up_to: int) -> tuple[int, ...]:
 
 def list_message(body: Mapping[str, Any]) -> TopicQuery:
     """Read a request for the topics of a namespace, or raise InputError with the field that is missing or wrong."""
-    mode = (_optional(body, "mode") or "PERSISTENT").lower().replace("_", "-")
-    properties, selector = body.get("properties"), _optional(body, "selector")
+    mode = (_read_optional(body, "mode") or "PERSISTENT").lower().replace("_", "-")
+    properties, selector = body.get("properties"), _read_optional(body, "selector")
     try:
         schemes_of(cast(Mode, mode))
         return TopicQuery(
             checked_namespace(_require_text(body, "namespace")),
             cast(Mode, mode),
-            pattern=_optional(body, "pattern"),
+            pattern=_read_optional(body, "pattern"),
             selector=() if selector is None else parse(selector),
             properties={} if properties is None else texts(properties, "properties"),
             include_system=flag(body.get("includeSystemTopic") or False, "includeSystemTopic"),
-            topics_hash=_optional(body, "topicsHash"),
+            topics_hash=_read_optional(body, "topicsHash"),
         )
     except (ArgumentError, InvalidNameError) as error:
         raise InputError(str(error)) from None
@@ -250,7 +250,7 @@ def recorded_client(client: str | None, masked: Collection[str]) -> str | None:
     return _MASK if client is not None and "client" in masked else client
 
 
-def _properties_in(record: Mapping[str, Any], section: ServingSection) -> dict[str, str]:
+def _read_properties(record: Mapping[str, Any], section: ServingSection) -> dict[str, str]:
     given = record.get("properties")
     if given is None:
         return {}
@@ -263,7 +263,7 @@ def _properties_in(record: Mapping[str, Any], section: ServingSection) -> dict[s
     return properties
 
 
-def _brokers_in(brokers: Mapping[str, Any]) -> dict[str, tuple[str, str | None]]:
+def _read_brokers(brokers: Mapping[str, Any]) -> dict[str, tuple[str, str | None]]:
     """Convert the records of a view to texts in one spelling, so that equal views are equal texts."""
     if len(brokers) > _MOST_CANDIDATES:
         raise InputError(f"view.brokers has {len(brokers)} entries, more than {_MOST_CANDIDATES}")
@@ -298,19 +298,19 @@ def _require_text(record: Mapping[str, Any], key: str, title: str | None = None)
     return value
 
 
-def _optional(record: Mapping[str, Any], key: str) -> str | None:
+def _read_optional(record: Mapping[str, Any], key: str) -> str | None:
     value = record.get(key)
     return None if value is None else text(value, key)
 
 
-def _count(record: Mapping[str, Any], key: str) -> int:
+def _read_count(record: Mapping[str, Any], key: str) -> int:
     value = whole_number(record.get(key) or 0, key)
     if not 0 <= value < 1 << 63:
         raise InputError(f"{key} is {value}, not a number of lookups")
     return value
 
 
-def _moment(record: Mapping[str, Any]) -> int:
+def _read_moment(record: Mapping[str, Any]) -> int:
     value = whole_number(_require(record, "ts"), "ts")
     if not FIRST_US <= value <= LAST_US:
         raise InputError(f"ts is {value}, not an instant of the years 1 to 9999 in µs")

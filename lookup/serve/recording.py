@@ -101,7 +101,7 @@ class Recorder:
                     f"{self.folder}: another server records there; wait for its end, or name another folder"
                 ) from None
             self._files.remove_hidden()
-            self._go_on()
+            self._resume_counts()
             trial = self.folder / f".trial-{self._run}"
             trial.mkdir()
             trial.rmdir()
@@ -110,7 +110,7 @@ class Recorder:
         # wait.
         pa.array([0])
 
-    def _go_on(self) -> None:
+    def _resume_counts(self) -> None:
         """Count lost lookups from where the latest file leaves off, as far as one can be read."""
         files = (self.folder / "lookups").glob("part-*.parquet")
         for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))[-1:]:

@@ -70,7 +70,7 @@ class SenderNumbers:
             # Without numbers only the broker's own count is available, which begins again when the broker does.
             end = message.dropped
             lost += end - (before if before and before <= end else 0)
-            rows = [(bundle, row, self._mark(message, end, lost)) for _, bundle, row in message.rows]
+            rows = [(bundle, row, self._build_mark(message, end, lost)) for _, bundle, row in message.rows]
         else:
             if before is None:
                 # Earlier lookups may be in another record. The broker itself knows how many of them it has lost.
@@ -78,15 +78,15 @@ class SenderNumbers:
                 lost += max(0, message.dropped - (end - before - len(message.numbers)))
             places = {number: place for place, number in enumerate((n for n in message.numbers if n > before), start=1)}
             rows = [
-                (bundle, row, self._mark(message, number, lost + number - before - places[number]))
+                (bundle, row, self._build_mark(message, number, lost + number - before - places[number]))
                 for number, bundle, row in message.rows
                 if number in places
             ]
             end = max(before, end)
             lost += end - before - len(places)
-        self.note(self._mark(message, end, lost))
+        self.note(self._build_mark(message, end, lost))
         return rows, is_new
 
-    def _mark(self, message: RecordMessage, number: int, lost: int) -> Mark:
+    def _build_mark(self, message: RecordMessage, number: int, lost: int) -> Mark:
         before, _ = self._known.get(message.broker, (0, None))
         return Mark(message.broker, message.start, number, lost, self.lost_of_all + lost - before)

@@ -114,8 +114,8 @@ class DecisionServer:
         self._routes = [
             web.post("/decide", self._decide),
             web.post("/record", self._record),
-            web.get("/health", self._health),
-            web.get("/ready/records", self._ready_for_records),
+            web.get("/health", self._check_health),
+            web.get("/ready/records", self._check_ready),
             web.get("/metrics", self._show_metrics),
             web.get("/explain/{decision}", self._explain),
         ]
@@ -210,12 +210,12 @@ class DecisionServer:
         if policy is None:
             return problem(404, "this server only records: serving.active names no policy")
         message = decide_message(body, configured.section)
-        unknown = self._owners_problem(policy)
+        unknown = self._explain_unknown_owners(policy)
         if unknown is not None:
             self.metrics.owners_unknown.inc()
             return problem(503, unknown)
         self._follow_owners()
-        now_us = self._now_us()
+        now_us = self._read_clock()
         view = self._views.find(message, now_us)
         if view is None:
             return problem(409, f"there is no view {message.view_id!r} of broker {message.broker}; send it again")
@@ -245,15 +245,15 @@ class DecisionServer:
         self.metrics.seconds.observe(time.perf_counter() - began)
         return web.json_response(content)
 
-    async def _ready_for_records(self, _: web.Request) -> web.StreamResponse:
+    async def _check_ready(self, _: web.Request) -> web.StreamResponse:
         reason = self.recorder.refusal
         content = {"status": "ok"} if reason is None else {"status": "failing", "reason": reason}
         return web.json_response(content, status=200 if reason is None else 503)
 
-    async def _health(self, request: web.Request) -> web.StreamResponse:
+    async def _check_health(self, request: web.Request) -> web.StreamResponse:
         if "X-Lookup-Protocol" in request.headers:
             # Brokers with the jar of an earlier release, which send no lookups unless the answer is 200.
-            return await self._ready_for_records(request)
+            return await self._check_ready(request)
         served, follower = self._configured.served, self._follower
         problems = [] if self.recorder.refusal is None else [self.recorder.refusal]
         if follower is not None and (lost := follower.problem(0.0)) is not None:
@@ -291,7 +291,7 @@ class DecisionServer:
 
     # Work behind the answers
 
-    def _now_us(self) -> int:
+    def _read_clock(self) -> int:
         """Compute the time of a decision, later than that of the previous one, even if the clock goes back."""
         now_us = time.time_ns() // 1000
         if now_us < self._clock_us:
@@ -314,7 +314,7 @@ class DecisionServer:
             for change in self._owners.begin_series():
                 self._is_torn |= not recorder.add_owner_change(change, now_us)
 
-    def _owners_problem(self, policy: Policy) -> str | None:
+    def _explain_unknown_owners(self, policy: Policy) -> str | None:
         """Explain why a policy cannot be evaluated, since it reads unknown owners, None if it can."""
         # Policies that read owners are refused without a collector, when settings are loaded.
         if self._follower is None or not reads_owners(policy):

@@ -46,7 +46,7 @@ class TopicRequests:
             web.post("/list", self._list),
             # HEAD would be a watch as well, without HTTP's form for its messages.
             web.get("/watch", self._watch, allow_head=False),
-            web.post("/pairs", self._pairs),
+            web.post("/pairs", self._change_pairs),
         ]
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
@@ -81,9 +81,9 @@ class TopicRequests:
             await self._topics.require_look(query.namespace)
             return await self._topics.watchers.serve(request, query)
         except PulsarLookupError as error:
-            return problem(_status(error), str(error))
+            return problem(_choose_status(error), str(error))
 
-    async def _pairs(self, request: web.Request) -> web.StreamResponse:
+    async def _change_pairs(self, request: web.Request) -> web.StreamResponse:
         if self._topics is None:
             return problem(404, _ABSENT)
         operation = pairs_message(body_of(await read_body(request, _MOST_BYTES)))
@@ -98,13 +98,13 @@ async def _answer(work: Awaitable[str | None]) -> web.StreamResponse:
     try:
         text = await work
     except PulsarLookupError as error:
-        return problem(_status(error), str(error))
+        return problem(_choose_status(error), str(error))
     if text is None:
         return web.Response(status=204)
     return web.Response(text=text, content_type="application/json")
 
 
-def _status(error: PulsarLookupError) -> int:
+def _choose_status(error: PulsarLookupError) -> int:
     match error:
         case LimitError():
             return 413

@@ -160,7 +160,9 @@ class ServedTopics:
         """
         await self.require_look(request.namespace)
         return await self._ask(
-            lambda: _print_answer(self._list_answer(request), reads_properties="properties" in self._lister.interests)
+            lambda: _print_answer(
+                self._build_list_answer(request), reads_properties="properties" in self._lister.interests
+            )
         )
 
     async def carry_out(self, operation: CatalogOperation) -> str | None:
@@ -181,7 +183,7 @@ class ServedTopics:
         await self._look_from_now(namespace_of(operation.topic))
         return await run(self._carry_out, operation)
 
-    def _list_answer(self, request: TopicQuery) -> ListAnswer:
+    def _build_list_answer(self, request: TopicQuery) -> ListAnswer:
         self._catalog.refresh()
         # One revision, since a lister may read several times, and a list of two revisions may lack a topic that both
         # have.
@@ -215,7 +217,7 @@ class ServedTopics:
                     continue
                 # Any error, since without this job watchers would only receive signs of life.
                 except Exception as error:  # noqa: BLE001
-                    if told.get(namespace) != (reason := _reason(error)):
+                    if told.get(namespace) != (reason := _describe_error(error)):
                         told[namespace] = reason
                         self.watchers.report(namespace, reason)
             # Where a look takes long, four fifths of the time are left to others.
@@ -231,7 +233,7 @@ class ServedTopics:
         for topic in some:
             # A token that may list topics may lack this right, and then the time is unknown.
             with suppress(OSError, ValueError):
-                when = await _in_daemon(source.creation_time, topic)
+                when = await _run_in_daemon(source.creation_time, topic)
                 if when is not None and known.pop(topic, when) != when:
                     again.append(topic)
                 known |= {} if when is None else {topic: when}
@@ -245,7 +247,7 @@ class ServedTopics:
                 trouble = await self._follow_once(self._source)
             # Any error, since without this job the catalog would never change again.
             except Exception as error:  # noqa: BLE001
-                trouble = f"namespaces: {_reason(error)}"
+                trouble = f"namespaces: {_describe_error(error)}"
             if (trouble is None) != (self.trouble is None):
                 what = f"the topics of the cluster cannot be read: {trouble}"
                 self._report("the topics of the cluster can be read again" if trouble is None else what)
@@ -254,7 +256,7 @@ class ServedTopics:
 
     async def _follow_once(self, source: AdminRest) -> str | None:
         trouble: str | None = None
-        listed = set(await _in_daemon(source.namespaces))
+        listed = set(await _run_in_daemon(source.namespaces))
         for namespace in sorted(listed.union(await self._ask(self._list_namespaces))):
             try:
                 await self._look(namespace, is_listed=namespace in listed)
@@ -306,7 +308,7 @@ class ServedTopics:
                 if not look.waiting:
                     return
                 began = time.monotonic()
-                topics = await _in_daemon(_topics_of, self._source, namespace)
+                topics = await _run_in_daemon(_topics_of, self._source, namespace)
             # Labels are lost with their topics, so this needs a second sign, which is that the cluster does not name
             # the namespace either.
             is_believed, loop = topics is not None or not is_listed, asyncio.get_running_loop()
@@ -315,7 +317,7 @@ class ServedTopics:
                 await self._write(mirror, self._catalog, namespace, topics)
         # Any error, since clients are answered, and the next round may succeed.
         except Exception as error:
-            raise StateError(f"the topics of {namespace} cannot be read: {_reason(error)}") from error
+            raise StateError(f"the topics of {namespace} cannot be read: {_describe_error(error)}") from error
         finally:
             del self._looks[namespace]
         if topics is None:
@@ -343,7 +345,7 @@ def _topics_of(source: AdminRest, namespace: str) -> tuple[str, ...] | None:
     return tuple(name for name, before in zip(names, chain((None,), names), strict=False) if name != before)
 
 
-async def _in_daemon(question: Callable[..., Result], *arguments: object) -> Result:
+async def _run_in_daemon(question: Callable[..., Result], *arguments: object) -> Result:
     """Ask the cluster in a thread of its own, which the end of the process does not wait for."""
     answer: Future[Result] = Future()
     # From now on it is not cancelled together with its waiting requests.
@@ -360,5 +362,5 @@ async def _in_daemon(question: Callable[..., Result], *arguments: object) -> Res
     return await asyncio.wrap_future(answer)
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return str(error) or type(error).__name__

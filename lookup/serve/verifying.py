@@ -123,7 +123,7 @@ def _verify_files(files: Sequence[str], record: str, registry: Registry) -> Veri
             read = parquet.read(names, use_threads=False).cast(schema)
         ts = names.index("ts")
         rows += read.set_column(ts, "ts", read.column("ts").cast("int64")).to_pylist()
-    recorded = _recorded_views(record, {row["view"] for row in rows} - {None})
+    recorded = _read_views(record, {row["view"] for row in rows} - {None})
     # Records of servers without a collector may lack the column.
     references = {row["owners"] for row in rows if row.get("owners") is not None}
     owners = _RecordedOwners(record, references)
@@ -161,7 +161,7 @@ def _rows_of(record: str, table: str, columns: list[str], wanted: pc.Expression)
         yield from read.to_pylist()
 
 
-def _recorded_views(record: str, references: set[str]) -> Mapping[str, ViewRecords]:
+def _read_views(record: str, references: set[str]) -> Mapping[str, ViewRecords]:
     views: dict[str, ViewRecords] = {}
     wanted = pc.field("view").isin(pa.array(sorted(references), pa.string()))
     # Without any, every decision disagrees by its view.
@@ -256,25 +256,25 @@ class _Described:
             return cause, self.failure or f"policy {row['policy']!r} is not in the document {row['settings']}.json"
         owners, are_same = None, True
         try:
-            view = self._view(row["view"], records)
+            view = self._find_view(row["view"], records)
             if reads_owners(policy):
                 state = recorded_owners.find(row.get("owners") or "", view.roster.ids)
                 if state is None:
                     return "ownership", f"a change that leads to the owners {row.get('owners')} is not in the record"
                 owners, are_same = state
-            ballot = self._ballot(policy, row, view, owners)
+            ballot = self._repeat_ballot(policy, row, view, owners)
             different = _compare_row(row, ballot, self.seed)
         except (InputError, PolicyError) as error:
             different = str(error)
         if different is None:
             return None
         if are_same:
-            cause, detail = self._cause(row, records)
+            cause, detail = self._find_cause(row, records)
         else:
             cause, detail = "ownership", f"the owners {row['owners']} differ from those of the decision"
         return cause, f"{different}: {detail}"
 
-    def _cause(self, row: Mapping[str, Any], records: ViewRecords) -> tuple[str, str]:
+    def _find_cause(self, row: Mapping[str, Any], records: ViewRecords) -> tuple[str, str]:
         registry, _, loads = row["view"].partition("@")[0].partition(".")
         registry_now, _, loads_now = view_digest(records).partition(".")
         if loads_now != loads:
@@ -287,12 +287,14 @@ class _Described:
             return "settings", f"the document {row['settings']}.json differs from that of the decision"
         return "policy", "the same view, settings and plug-ins gave another answer"
 
-    def _view(self, reference: str, records: ViewRecords) -> View:
+    def _find_view(self, reference: str, records: ViewRecords) -> View:
         if reference not in self._views:
             self._views[reference] = view_of(records, int(reference.rpartition("@")[2]), self.surroundings)
         return self._views[reference]
 
-    def _ballot(self, policy: Policy, row: Mapping[str, Any], view: View, owners: OwnershipView | None) -> Ballot:
+    def _repeat_ballot(
+        self, policy: Policy, row: Mapping[str, Any], view: View, owners: OwnershipView | None
+    ) -> Ballot:
         properties = texts(parsed_object(row["properties"] or "", "properties"), "properties")
         options = LookupOptions(advertised_listener_name=row["listener"], properties=properties)
         request = request_of(row["topic"], row["bundle"] or "", options, row["client"])

@@ -103,7 +103,7 @@ class Watchers:
         with catalog.reading():
             #: of the last event that arrived
             self._revision = catalog.revision
-            self._leave = catalog.subscribe(self._hear)
+            self._leave = catalog.subscribe(self._note_event)
 
     @property
     def namespaces(self) -> Sequence[str]:
@@ -141,7 +141,7 @@ class Watchers:
             # Before the head of the answer, since a refusal is only possible until then.
             message: Message | None
             missed = group.catching_up[transport] = set()
-            message, raw = await self._first(group, request.headers.get("Last-Event-ID", ""))
+            message, raw = await self._find_first(group, request.headers.get("Last-Event-ID", ""))
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
             response.enable_chunked_encoding()
             await response.prepare(request)
@@ -151,7 +151,7 @@ class Watchers:
                     await response.write(raw[start : start + _PART])
                 try:
                     # Nothing is awaited from here on until the connection is live, so that no change falls between.
-                    message, raw = await self._next(group, message, missed)
+                    message, raw = await self._find_next(group, message, missed)
                 except PulsarLookupError:
                     # The head was sent, so a refusal would not be an answer any more. The client reconnects, and is
                     # refused then.
@@ -159,24 +159,24 @@ class Watchers:
                     return response
             # The list is as long as the namespace is, and the connection may last for days.
             del message, raw
-            self._caught_up(group, transport)
+            self._end_catching_up(group, transport)
             group.live.add(transport)
             await self._has_ended.wait()
             return response
         finally:
-            self._caught_up(group, transport)
+            self._end_catching_up(group, transport)
             group.live.discard(transport)
             group.n_members -= 1
             if not group.n_members:
                 del self._groups[query]
 
     @staticmethod
-    def _caught_up(group: _Group, transport: asyncio.Transport) -> None:
+    def _end_catching_up(group: _Group, transport: asyncio.Transport) -> None:
         group.catching_up.pop(transport, None)
         if not group.catching_up:
             group.sent = None
 
-    async def _first(self, group: _Group, mark: str) -> tuple[Message, bytes]:
+    async def _find_first(self, group: _Group, mark: str) -> tuple[Message, bytes]:
         await self._ask(self._catalog.refresh)
         message: Message | None = group.has or (await self._ask(group.topics.since, mark) if mark else None)
         if message is None:
@@ -185,7 +185,7 @@ class Watchers:
             if group.topics.is_driven:
                 # Another connection may have been quicker, and events may have come.
                 message = group.has = group.has or listed
-                self._list_anew(group)
+                self._start_listing(group)
         return message, await self._write_message(group, message)
 
     async def _write_message(self, group: _Group, message: Message) -> bytes:
@@ -197,7 +197,7 @@ class Watchers:
             return raw
         return group.sent[2]
 
-    async def _next(self, group: _Group, last: Message, missed: set[str]) -> tuple[Message | None, bytes]:
+    async def _find_next(self, group: _Group, last: Message, missed: set[str]) -> tuple[Message | None, bytes]:
         """Find the message after the last one. Return None, without having waited, if the client has everything."""
         if group.topics.is_driven:
             assert isinstance(last, Snapshot)
@@ -220,7 +220,7 @@ class Watchers:
 
     # Events
 
-    def _hear(self, event: TopicEvent) -> None:
+    def _note_event(self, event: TopicEvent) -> None:
         self._arrived.append(event)
         if not self._has_arrived.is_set():
             self._loop.call_soon_threadsafe(self._has_arrived.set)
@@ -238,19 +238,19 @@ class Watchers:
                 self._revision = events[-1].revision
                 began = time.monotonic()
                 for group in tuple(self._groups.values()):
-                    self._tell(group, events, is_known=is_known)
+                    self._handle_events(group, events, is_known=is_known)
                     if time.monotonic() - began > _HOLD_S:
                         # Decisions come first.
                         await asyncio.sleep(0)
                         began = time.monotonic()
 
-    def _tell(self, group: _Group, events: Sequence[TopicEvent], *, is_known: bool) -> None:
+    def _handle_events(self, group: _Group, events: Sequence[TopicEvent], *, is_known: bool) -> None:
         group.revision, group.mark = events[-1].revision, group.topics.mark_of(events[-1])
         if group.topics.is_driven:
             if not is_known or group.topics.concerns(events):
                 group.destroyed |= {event.topic for event in events if event.kind == "deleted"}
                 group.is_due = True
-                self._list_anew(group)
+                self._start_listing(group)
         elif not is_known:
             # Each client reconnects, and receives the missed messages.
             while group.live:
@@ -260,11 +260,11 @@ class Watchers:
             if update.removed or update.added:
                 group.send(update)
 
-    def _list_anew(self, group: _Group) -> None:
+    def _start_listing(self, group: _Group) -> None:
         if group.is_due and group.has is not None and group.listing is None:
-            group.listing = asyncio.ensure_future(self._listing(group, group.has))
+            group.listing = asyncio.ensure_future(self._repeat_listing(group, group.has))
 
-    async def _listing(self, group: _Group, before: Snapshot) -> None:
+    async def _repeat_listing(self, group: _Group, before: Snapshot) -> None:
         """List the topics of a lister's watch until they are those after the last event."""
         while group.is_due and group.n_members:
             group.is_due = False

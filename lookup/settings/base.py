@@ -116,7 +116,7 @@ def held_to(problem_of: Callable[[str], str | None]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _measurable(seconds: float) -> float:
+def _check_span(seconds: float) -> float:
     if 0 < seconds < _LEAST_S:
         raise ValueError(f"should be 0 or at least 0.000001, one microsecond, not {seconds}")
     return seconds
@@ -125,10 +125,10 @@ def _measurable(seconds: float) -> float:
 #: Shortest span in seconds above 0: spans are counted in whole microseconds.
 _LEAST_S = 1e-6
 #: a number of seconds, 0 or from a microsecond to a day
-ShareS = Annotated[float, Field(strict=True, ge=0, le=86_400), AfterValidator(_measurable)]
+ShareS = Annotated[float, Field(strict=True, ge=0, le=86_400), AfterValidator(_check_span)]
 
 
-def _moment(value: object) -> object:
+def _parse_moment(value: object) -> object:
     read = value
     if isinstance(value, str):
         # pydantic's own parser accepts more, such as numbers, and dates without a time.
@@ -136,18 +136,18 @@ def _moment(value: object) -> object:
             read = datetime.fromisoformat(value)
     if isinstance(read, datetime) and read.tzinfo is not None:
         if not is_in_calendar(read):
-            raise ValueError(f"should lie in the years 1 to 9999 of UTC, not {_plain(value)}")
+            raise ValueError(f"should lie in the years 1 to 9999 of UTC, not {_format_plain(value)}")
         return read
-    raise ValueError(f"should be a date and time with offset, like 2026-01-01T00:00:00Z, not {_plain(value)}")
+    raise ValueError(f"should be a date and time with offset, like 2026-01-01T00:00:00Z, not {_format_plain(value)}")
 
 
-def _plain(value: object) -> str:
+def _format_plain(value: object) -> str:
     # TOML has dates of its own. Python would write datetime.date(2026, 1, 1).
     return str(value) if isinstance(value, date) else repr(value)
 
 
 #: A point in time with its offset, since a local time would differ between machines.
-Moment = Annotated[AwareDatetime, BeforeValidator(_moment, json_schema_input_type=datetime)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_parse_moment, json_schema_input_type=datetime)]
 
 
 def _as_list(value: object) -> object:
@@ -155,7 +155,7 @@ def _as_list(value: object) -> object:
         return (value,)
     if isinstance(value, (list, tuple)):
         return value
-    raise ValueError(f"should be a text or a list of texts, not {_plain(value)}")
+    raise ValueError(f"should be a text or a list of texts, not {_format_plain(value)}")
 
 
 #: One text, or several that the members of a template take in turn.

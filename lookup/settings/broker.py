@@ -171,13 +171,13 @@ class BrokerEntry(Strict):
         if _BARE_IPV6.fullmatch(fill_number(self.id or "", 0)):
             problems.append(f"id: write an IPv6 address in brackets, like [fd00::1]:8080, not {shown(self.id)}")
         if self.count is None:
-            problems += self._missing_count()
+            problems += self._check_count()
         elif not is_numbered(self.id or ""):
             problems.append("id: a template's id should have {n} in it, like broker-{n}:8080")
         refuse(problems)
         return self
 
-    def _missing_count(self) -> list[str]:
+    def _check_count(self) -> list[str]:
         problems = ["id: {n} needs a count"] if is_numbered(self.id or "") else []
         if self.profile is not None and is_numbered(self.profile.advertised_address or ""):
             problems.append("profile: advertisedAddress has {n}, which needs a count")

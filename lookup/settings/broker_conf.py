@@ -143,21 +143,21 @@ def read_broker_conf(path: str | os.PathLike[str]) -> BrokerProfile:
     own = [key for key in text.differing if key in _KEYS.values() or key.startswith("lookup.")]
     if own:
         raise SettingsError([f"{path}: its brokers differ in {key}; give each a file of its own" for key in own])
-    return _profile(path, text)
+    return _build_profile(path, text)
 
 
-def _profile(path: str | os.PathLike[str], text: ConfText) -> BrokerProfile:
+def _build_profile(path: str | os.PathLike[str], text: ConfText) -> BrokerProfile:
     values = dict(text.pairs)
     given = {key: value for key, value in values.items() if value.strip()}
     fields: dict[str, Any] = {
-        field: given[key].strip() if field in _TEXTS else _value(key, given[key])
+        field: given[key].strip() if field in _TEXTS else _read_value(key, given[key])
         for field, key in _KEYS.items()
         if key in given
     }
     fields.setdefault("load_manager_class_name", MODULAR_MANAGER)
     # All values, including empty ones, since a lookup property may be empty.
     fields["properties"] = published_properties(values, fields.get("lookup_property_prefix", "lookup."))
-    fields["load_balancer"] = _load_manager_keys(given)
+    fields["load_balancer"] = _select_manager_keys(given)
     try:
         profile = BrokerProfile.model_validate({"file": str(path), **fields})
     except ValidationError as error:
@@ -167,10 +167,10 @@ def _profile(path: str | os.PathLike[str], text: ConfText) -> BrokerProfile:
             own = (_KEYS.get(str(loc[0]), loc[0]), *loc[1:]) if loc else ()
             problems.append(f"{path}: {place(own, sentence)}")
         raise SettingsError(problems) from None
-    return profile.note_warnings(tuple(f"{path}: {sentence}" for sentence in _cautions(text)))
+    return profile.note_warnings(tuple(f"{path}: {sentence}" for sentence in _iter_cautions(text)))
 
 
-def _cautions(text: ConfText) -> Iterator[str]:
+def _iter_cautions(text: ConfText) -> Iterator[str]:
     yield from text.warnings
     counts = Counter(key for key, _ in text.pairs)
     for key, value in dict(text.pairs).items():
@@ -222,21 +222,21 @@ def read_today(
     """
     problems = []
     if pulsar is not None and pulsar not in RELEASES:
-        problems.append(f"pulsar: there is no release {shown(pulsar)}; {_nearest(pulsar)}")
+        problems.append(f"pulsar: there is no release {shown(pulsar)}; {_suggest_release(pulsar)}")
     text = read_conf(Path(path))
     values = dict(text.pairs)
     name, why = _release_of(values) if pulsar is None else (pulsar if pulsar in RELEASES else DEFAULT_RELEASE, "")
     release = RELEASES[name]
-    written = _load_manager_keys(values)
+    written = _select_manager_keys(values)
     given = {_MANAGER: values.get(_MANAGER, "").strip() or MODULAR_MANAGER, **written, **beside}
     sources = {key: "broker_conf" if key in beside else path for key in (*release.defaults, *values, *given)}
     given = {key: value for key, value in given.items() if key not in release.unknown}
     warnings: list[str] = []
     try:
-        warnings += _profile(path, text).warnings
+        warnings += _build_profile(path, text).warnings
     except SettingsError as error:
         problems += error.problems
-    mistakes = _mistakes({**release.defaults, **given})
+    mistakes = _find_mistakes({**release.defaults, **given})
     problems += [f"{sources[key]}: {key}{each}" for key, each in mistakes.items() if key not in replaced_keys]
     for key in mistakes:
         given.pop(key, None)
@@ -244,14 +244,14 @@ def read_today(
     for new, old in _RESPELT.items():
         if keys[new] == 1.0 and old in keys:
             keys[new] = keys[old]
-    refusals, replaced = ([], []) if replaced_keys else _strategies(keys, release)
+    refusals, replaced = ([], []) if replaced_keys else _check_strategies(keys, release)
     # Without the keys that have chosen parts. The part `load-manager-class` compares managers that brokers registered.
     chosen = (*CHOOSING_KEYS, *_RESPELT.values(), BUNDLES_KEY)
     conf = {key: value for key, value in keys.items() if key not in chosen}
-    table = {**_parts(keys, str(keys[_MANAGER]), release), "broker_conf": conf}
+    table = {**_build_parts(keys, str(keys[_MANAGER]), release), "broker_conf": conf}
     # Misspelt keys too.
     named = [key for key in (*values, *beside) if key == _MANAGER or is_load_manager_key(key) or near_miss(key)]
-    fates = {key: _fate(key, keys, _in_use(keys, table), name) for key in named}
+    fates = {key: _describe_effect(key, keys, _find_used_classes(keys, table), name) for key in named}
     said = {
         key: f"{sources[key]}: {printable(key[:80])} {fate}"
         for key, fate in fates.items()
@@ -286,7 +286,7 @@ def _release_of(values: Mapping[str, str]) -> tuple[str, str]:
 ACTS = "acts"
 
 
-def _in_use(keys: Mapping[str, Scalar], table: Mapping[str, Any]) -> Mapping[str, str]:
+def _find_used_classes(keys: Mapping[str, Scalar], table: Mapping[str, Any]) -> Mapping[str, str]:
     """Find the configured classes, in the words of `broker_keys.txt`, by the end of the names of their kind."""
     manager, placement, shedder = (str(keys[key]).rpartition(".")[2] for key in (_MANAGER, _PLACEMENT, _SHEDDER))
     is_modular = keys[_MANAGER] == MODULAR_MANAGER
@@ -298,7 +298,7 @@ def _in_use(keys: Mapping[str, Scalar], table: Mapping[str, Any]) -> Mapping[str
     return in_use
 
 
-def _fate(key: str, keys: Mapping[str, Scalar], in_use: Mapping[str, str], release: str) -> str:
+def _describe_effect(key: str, keys: Mapping[str, Scalar], in_use: Mapping[str, str], release: str) -> str:
     """Describe the effect of a key, which acts, has no effect here, or is not modelled, with the reason."""
     words = KEYS.get(key, ())
     readers = [word for word in words if word[0] not in "=:~-" and word not in ("5.0", "unlisted", "splits")]
@@ -328,7 +328,7 @@ def _is_default(key: str, value: Scalar, release: PulsarRelease) -> bool:
     return plain in ("", release.defaults.get(key, DEFAULTS.get(key)))
 
 
-def _nearest(pulsar: str) -> str:
+def _suggest_release(pulsar: str) -> str:
     if pulsar == "4.x":
         return 'write "4.0" or "4.2", whose rules differ'
     if re.match(r"[0-3](\.|\Z)", pulsar):
@@ -336,16 +336,16 @@ def _nearest(pulsar: str) -> str:
     return suggestion(pulsar, list(RELEASES))
 
 
-def _load_manager_keys(values: Mapping[str, str]) -> dict[str, Scalar]:
+def _select_manager_keys(values: Mapping[str, str]) -> dict[str, Scalar]:
     """Select the keys of the load manager, including misspelt ones, which the profile's `slips` names."""
     return {
-        key: _value(key, value)
+        key: _read_value(key, value)
         for key, value in values.items()
         if value.strip() and (is_load_manager_key(key) or near_miss(key) is not None)
     }
 
 
-def _mistakes(keys: Mapping[str, Scalar]) -> dict[str, str]:
+def _find_mistakes(keys: Mapping[str, Scalar]) -> dict[str, str]:
     """Describe by key the mistake in its value as the rest of a sentence, for a missing class or number."""
     classes_of = {_MANAGER: list(_FILTERS)}
     classes_of[_PLACEMENT] = [*_PLACEMENTS, _OWN_PLACEMENT, _OTHER_PLACEMENT]
@@ -371,7 +371,7 @@ def _mistakes(keys: Mapping[str, Scalar]) -> dict[str, str]:
     return wrong
 
 
-def _strategies(keys: dict[str, Scalar], release: PulsarRelease) -> tuple[list[str], list[str]]:
+def _check_strategies(keys: dict[str, Scalar], release: PulsarRelease) -> tuple[list[str], list[str]]:
     placement, shedder = keys[_PLACEMENT], keys[_SHEDDER]
     is_foreign = shedder not in _SHEDDERS[str(keys[_MANAGER])]
     foreign = f"{_SHEDDER}: {printable(str(shedder))} is not for {str(keys[_MANAGER]).rpartition('.')[2]}"
@@ -399,7 +399,7 @@ def _strategies(keys: dict[str, Scalar], release: PulsarRelease) -> tuple[list[s
     return refusals, warnings
 
 
-def _parts(keys: Mapping[str, Scalar], manager: str, release: PulsarRelease) -> dict[str, Any]:
+def _build_parts(keys: Mapping[str, Scalar], manager: str, release: PulsarRelease) -> dict[str, Any]:
     is_even = _is_on(keys, "loadBalancerDistributeBundlesEvenlyEnabled")
     # Pulsar separates the members of a set by commas.
     excluded = [*filter(None, map(str.strip, str(keys.get(_EXCLUDED, "")).split(",")))]
@@ -439,5 +439,5 @@ def _is_on(keys: Mapping[str, Scalar], key: str) -> bool:
     return str(keys[key]).lower() == "true"
 
 
-def _value(key: str, text: str) -> Scalar:
+def _read_value(key: str, text: str) -> Scalar:
     return text.strip().lower() == "true" if key in _TRUTHS else parse_value(text)

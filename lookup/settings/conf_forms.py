@@ -68,7 +68,7 @@ def read_conf(path: Path) -> ConfText:
 # A search reads a file again for every candidate.
 @lru_cache(maxsize=8)
 def _parse(raw: bytes) -> ConfText:
-    text = _of_text(raw)
+    text = _read_text(raw)
     keys = [key for key, _ in text.pairs]
     if not any(key in KEYS or key.startswith(("loadBalancer", "lookup")) or near_miss(key) for key in keys):
         raise ValueError("has no key of Pulsar's brokers; a broker.conf has lines like webServicePort=8080")
@@ -77,7 +77,7 @@ def _parse(raw: bytes) -> ConfText:
     return text
 
 
-def _of_text(raw: bytes) -> ConfText:
+def _read_text(raw: bytes) -> ConfText:
     # Java reads Latin-1, whatever an editor wrote, and Latin-1 has a character for every byte.
     latin, text = raw.decode("latin-1"), raw.decode("utf-8-sig", errors="replace")
     if "\0" in latin:
@@ -99,22 +99,22 @@ def _of_text(raw: bytes) -> ConfText:
                 raise ValueError(f"is not valid {form}: {error}") from None
         else:
             if documents is not None:
-                return _of_documents(documents)
+                return _read_documents(documents)
     if any(map(_SHELL.match, lines)):
-        return _of_variables(_assignments(text))
+        return _read_variables(_iter_assignments(text))
     import javaproperties  # noqa: PLC0415  loads HTTP and TLS
 
     try:
         elements = list(javaproperties.parse(latin))
     except ValueError as error:  # of a malformed \u escape
         raise ValueError(f"cannot be read as Java properties: {error}") from None
-    read_value = _text if "Optional" in latin else str  # output of pulsar-admin, a key and its value in a line
+    read_value = _to_text if "Optional" in latin else str  # output of pulsar-admin, a key and its value in a line
     return ConfText(
         [(pair.key, read_value(pair.value)) for pair in elements if isinstance(pair, javaproperties.KeyValue)]
     )
 
 
-def _assignments(text: str) -> Iterator[tuple[str, str]]:
+def _iter_assignments(text: str) -> Iterator[tuple[str, str]]:
     # A line that ends in a backslash continues. `ENV key value` is Docker's old form.
     text = re.sub(r"(?m)^(\s*ENV\s+[\w.]+)[ \t]+(?=[^\s=])", r"\1=", text.replace("\\\n", " "))
     try:
@@ -124,7 +124,7 @@ def _assignments(text: str) -> Iterator[tuple[str, str]]:
     yield from ((match[1], match[2].rstrip(";")) for match in map(_ASSIGNMENT.fullmatch, words) if match)
 
 
-def _of_variables(variables: Iterable[tuple[str, str]]) -> ConfText:
+def _read_variables(variables: Iterable[tuple[str, str]]) -> ConfText:
     """Convert variables as the image's start script does. Variables with the prefix take precedence."""
     values = {name: value.strip() for name, value in variables}
     prefixed = {name.removeprefix(_PREFIX): value for name, value in values.items() if name.startswith(_PREFIX)}
@@ -143,9 +143,9 @@ def _of_variables(variables: Iterable[tuple[str, str]]) -> ConfText:
     )
 
 
-def _of_documents(documents: Sequence[Any]) -> ConfText:
+def _read_documents(documents: Sequence[Any]) -> ConfText:
     seen = set[int]()
-    sections = [section for document in documents for section in _sections(document, (), seen)]
+    sections = [section for document in documents for section in _iter_sections(document, (), seen)]
     own = [(path, text) for path, text in sections if not any(map(_OTHER.search, path))]
     own = [(path, text) for path, text in own if any(map(_BROKER.search, path))] or own
     if sections and not own:
@@ -166,7 +166,7 @@ def _of_documents(documents: Sequence[Any]) -> ConfText:
     )
 
 
-def _sections(value: Any, path: tuple[str, ...], seen: set[int]) -> Iterator[tuple[tuple[str, ...], ConfText]]:
+def _iter_sections(value: Any, path: tuple[str, ...], seen: set[int]) -> Iterator[tuple[tuple[str, ...], ConfText]]:
     """Yield every table of a document with Pulsar's keys, and the path to it. The tables of an anchor come once."""
     if id(value) in seen or not isinstance(value, dict | list):
         return
@@ -176,25 +176,27 @@ def _sections(value: Any, path: tuple[str, ...], seen: set[int]) -> Iterator[tup
         texts = [(match[1], match[2]) for match in map(_ASSIGNMENT.fullmatch, named) if match]
         texts += [(name, "") for name in named if name in KEYS]
         tables = [entry for entry in value if isinstance(entry, dict)]
-        texts += [(str(entry["name"]), _text(entry["value"])) for entry in tables if {"name", "value"} <= entry.keys()]
+        texts += [
+            (str(entry["name"]), _to_text(entry["value"])) for entry in tables if {"name", "value"} <= entry.keys()
+        ]
         inner = [(str(entry.get("name", "")), entry) for entry in tables]
     else:
         about = value.get("metadata")
         path = (*path, str(about["name"])) if isinstance(about, dict) and about.get("name") else path
-        texts = [(str(key), _text(inside)) for key, inside in value.items() if not isinstance(inside, dict | list)]
+        texts = [(str(key), _to_text(inside)) for key, inside in value.items() if not isinstance(inside, dict | list)]
         inner = [(str(key), inside) for key, inside in value.items()]
     for name, text in texts:
         if name.endswith(".conf") and "\n" in text:
-            yield (*path, name), _of_text(text.encode())
+            yield (*path, name), _read_text(text.encode())
     if any(name.removeprefix(_PREFIX) in KEYS for name, _ in texts):
         is_environment = isinstance(value, list) or not _VARIABLES.isdisjoint(path[-1:])
         is_environment |= any(name.startswith("PULSAR_") for name, _ in texts)
-        yield path, _of_variables(texts) if is_environment else ConfText(texts)
+        yield path, _read_variables(texts) if is_environment else ConfText(texts)
     for name, inside in inner:
-        yield from _sections(inside, (*path, name), seen)
+        yield from _iter_sections(inside, (*path, name), seen)
 
 
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     # Brokers print the values of Java's classes.

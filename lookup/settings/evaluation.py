@@ -49,7 +49,7 @@ Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]
 _MOST_SEEDS = 1000
 
 
-def _few_enough(value: int) -> int:
+def _check_seed_count(value: int) -> int:
     if not 1 <= value <= _MOST_SEEDS:
         raise ValueError(
             f"a number of seeds should be 1 to {_MOST_SEEDS}, not {value}; seeds of your choice are a list"
@@ -58,7 +58,7 @@ def _few_enough(value: int) -> int:
 
 
 _Seeds = Annotated[
-    Annotated[int, AfterValidator(_few_enough), Tag(NUMBER)]
+    Annotated[int, AfterValidator(_check_seed_count), Tag(NUMBER)]
     | Annotated[tuple[Seed, ...], Field(min_length=1, max_length=_MOST_SEEDS), Tag(LIST)],
     Discriminator(lambda value: NUMBER if isinstance(value, int) and not isinstance(value, bool) else LIST),
 ]
@@ -257,10 +257,10 @@ class EvaluationFile(WholeFile):
             if count > 1:
                 sentence = f"broker {shown(broker)} is listed {count} times; it can be in one domain only"
                 problems.append((("failure_domains",), sentence))
-        return [*problems, *_clashes(tables.get("brokers", ()))]
+        return [*problems, *_find_clashes(tables.get("brokers", ()))]
 
 
-def _clashes(brokers: Sequence[BrokerEntry]) -> Iterator[tuple[Loc, str]]:
+def _find_clashes(brokers: Sequence[BrokerEntry]) -> Iterator[tuple[Loc, str]]:
     by_id: dict[str, list[tuple[int, BrokerEntry]]] = {}
     for index, entry in enumerate(brokers):
         for broker in entry.ids:

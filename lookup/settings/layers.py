@@ -112,7 +112,7 @@ def variable_layers(environ: Mapping[str, str], model: type[BaseModel]) -> tuple
         loc = tuple(name.lower().removeprefix(_PREFIX).split("__"))
         if name.lower().startswith(_PREFIX) and loc[0] not in foreign:
             given[loc] = environ[name], f"environment variable {name}"
-    return _named_layers(given, model)
+    return _build_named_layers(given, model)
 
 
 def flag_layers(flags: Mapping[str, object], model: type[BaseModel], source: str) -> tuple[list[Tree], list[str]]:
@@ -123,10 +123,10 @@ def flag_layers(flags: Mapping[str, object], model: type[BaseModel], source: str
         source: their name in mistakes.
     """
     given = {tuple(name.split(".")): (flags[name], source) for name in sorted(flags) if flags[name] is not None}
-    return _named_layers(given, model)
+    return _build_named_layers(given, model)
 
 
-def _named_layers(
+def _build_named_layers(
     given: Mapping[tuple[str, ...], tuple[object, str]], model: type[BaseModel]
 ) -> tuple[list[Tree], list[str]]:
     """Make a layer of each value that is given by its place, with its source, the highest first.
@@ -141,11 +141,13 @@ def _named_layers(
         for step in loc:
             types.append(descend(types[-1], step))
         if types[-1] is None:
-            hint = _hint(loc, types.index(None) - 1, model)
+            hint = _write_hint(loc, types.index(None) - 1, model)
             unknown.append(f"{source}: there is no setting {key_path(loc)}; {hint}")
             continue
         try:
-            nested: Any = _literal(value) if isinstance(value, str) and types[-1] not in (str, str | None) else value
+            nested: Any = (
+                _read_literal(value) if isinstance(value, str) and types[-1] not in (str, str | None) else value
+            )
         except NestingError as error:
             too_deep.append(f"{source}: {key_path(loc)}: {error}")
             continue
@@ -157,7 +159,7 @@ def _named_layers(
     return [layer for _, layer in reversed(layers)], [*unknown, *too_deep]
 
 
-def _hint(loc: tuple[str, ...], index: int, model: type[BaseModel]) -> str:
+def _write_hint(loc: tuple[str, ...], index: int, model: type[BaseModel]) -> str:
     """Write the clause about an unknown step of a key path at `index`, with the likely key or the right table."""
     # An entry may be named by its position, `brokers[0]`, or not at all.
     entries = (*loc[:index], loc[index].partition("[")[0]) if "[" in loc[index] else loc[:index]
@@ -171,7 +173,7 @@ def _hint(loc: tuple[str, ...], index: int, model: type[BaseModel]) -> str:
     )
 
 
-def _literal(text: str) -> object:
+def _read_literal(text: str) -> object:
     try:
         return toml_table(f"value = {text}")["value"]
     except NestingError:

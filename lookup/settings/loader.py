@@ -176,35 +176,35 @@ class _Reading(Generic[File]):
     written: dict[int, int] = field(default_factory=dict)
 
     def finish(self, tree: Tree) -> SettingsFindings[File]:
-        tree = self._over_topology(tree)
+        tree = self._add_topology_file(tree)
         self.origins = origins_of(tree)
         values = values_of(tree)
         # The contents of files replace their paths.
         for table, read in (
-            ("policies", self._policies_in),
-            ("spaces", self._spaces_in),
-            ("brokers", self._with_profiles),
+            ("policies", self._read_policies),
+            ("spaces", self._read_spaces),
+            ("brokers", self._read_profiles),
         ):
             if table in self.model.model_fields and isinstance(values.get(table), list):
                 values[table] = read(values[table])
         missing = absent_files(values.get("plugin_files"))
-        self._add((("plugin_files",), f"there is no file {file}") for file in missing)
+        self._add_mistakes((("plugin_files",), f"there is no file {file}") for file in missing)
         self.incomplete |= {"plugin_files"} if missing else set()
         settings, recognised, wrong = self._validate(values)
         wrong |= {(name,) for name in self.incomplete}
-        sound = _sound_values(self.model, recognised, wrong)
+        sound = _collect_valid(self.model, recognised, wrong)
         comparable = dict(sound)
         if any(loc[0] == "policies" for loc in wrong):
             # Of wrong policies only names are compared between tables, and only if those of all are known.
-            names = None if "policies" in self.incomplete else _named_policies(recognised.get("policies"))
+            names = None if "policies" in self.incomplete else _reduce_to_names(recognised.get("policies"))
             comparable["policies"] = names
-        self._add(self.model.problems_between(comparable))
+        self._add_mistakes(self.model.problems_between(comparable))
         if self.problems or settings is None:
             return SettingsFindings(None, sound, tuple(dict.fromkeys(self.problems)))
         sources = {key_path(loc): origin for loc, _ in leaves(values) if (origin := origin_at(loc, self.origins))}
         return SettingsFindings(settings.note_sources(sources), sound, ())
 
-    def _over_topology(self, tree: Tree) -> Tree:
+    def _add_topology_file(self, tree: Tree) -> Tree:
         section = tree.get("topology", {}) if "topology" in self.model.model_fields else {}
         file = values_of(section).get("file") if isinstance(section, dict) else None
         if not isinstance(file, str):
@@ -221,7 +221,7 @@ class _Reading(Generic[File]):
             mistakes, unknown = list(problems_of(error, self.model)), unknown_keys(error)
         # A mistake without a place is between tables, and is found again when the valid tables are compared. Policies
         # that lack the content of a bad file are not reported as too few.
-        self._add(
+        self._add_mistakes(
             (loc, text)
             for loc, text in mistakes
             if loc and not (loc in (("policies",), ("spaces",)) and loc[0] in self.incomplete)
@@ -230,7 +230,7 @@ class _Reading(Generic[File]):
             return (None, *self._validate(without(values, unknown))[1:])
         return None, values, {loc for loc, _ in mistakes if loc}
 
-    def _add(self, mistakes: Iterable[tuple[Loc, str]]) -> None:
+    def _add_mistakes(self, mistakes: Iterable[tuple[Loc, str]]) -> None:
         for loc, sentence in mistakes:
             written = loc
             if len(loc) > 1 and loc[0] == "policies" and isinstance(loc[1], int):
@@ -238,7 +238,7 @@ class _Reading(Generic[File]):
             origin = origin_at(key_of(loc, sentence), self.origins) or self.file
             self.problems.append(f"{origin}: {place(written, sentence)}")
 
-    def _policies_in(self, written: Sequence[Any]) -> list[object]:
+    def _read_policies(self, written: Sequence[Any]) -> list[object]:
         source = origin_at(("policies",), self.origins) or self.file
         policies: list[object] = []
         for number, entry in enumerate(written):
@@ -249,12 +249,12 @@ class _Reading(Generic[File]):
                 policies.append(policy)
         return policies
 
-    def _spaces_in(self, written: Sequence[Any]) -> list[object]:
+    def _read_spaces(self, written: Sequence[Any]) -> list[object]:
         spaces = [self._read(load_space, entry, "spaces") if isinstance(entry, str) else entry for entry in written]
         # None for a file that is wrong.
         return [space for space in spaces if space is not None] if "spaces" in self.incomplete else spaces
 
-    def _with_profiles(self, written: Sequence[Any]) -> list[object]:
+    def _read_profiles(self, written: Sequence[Any]) -> list[object]:
         brokers = list(written)
         for number, entry in enumerate(written):
             file = entry.get("profile") if isinstance(entry, Mapping) else None
@@ -272,7 +272,7 @@ class _Reading(Generic[File]):
             return None
 
 
-def _sound_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Collection[Loc]) -> dict[str, Any]:
+def _collect_valid(model: type[BaseModel], values: Mapping[str, Any], wrong: Collection[Loc]) -> dict[str, Any]:
     """Collect the valid values of a table by key, defaults included.
 
     A wrong value is left out. A table with fixed keys becomes an object with the valid ones. Policies are kept
@@ -296,11 +296,11 @@ def _sound_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Coll
                 )
             )
         elif table is not None and isinstance(written, Mapping):
-            sound[name] = SimpleNamespace(**_sound_values(table, written, [loc for loc in inside if loc]))
+            sound[name] = SimpleNamespace(**_collect_valid(table, written, [loc for loc in inside if loc]))
     return sound
 
 
-def _named_policies(written: object) -> tuple[SimpleNamespace, ...] | None:
+def _reduce_to_names(written: object) -> tuple[SimpleNamespace, ...] | None:
     """Reduce the policies to their names. Return None if there are none or a name cannot be read.
 
     Their numbers of bundles are compared as well, and are left out, since one of these may be wrong.

@@ -82,7 +82,7 @@ class PartSpec(Strict):
         }
 
 
-def _either(schema: dict[str, Any]) -> None:
+def _require_either(schema: dict[str, Any]) -> None:
     # A policy that is read from a broker.conf has its selector from there.
     schema["required"] = [key for key in schema["required"] if key != "selector"]
     schema["anyOf"] = [{"required": ["selector"]}, {"required": ["from_broker_conf"]}]
@@ -91,7 +91,7 @@ def _either(schema: dict[str, Any]) -> None:
 class PolicySpec(Strict):
     """A policy, which has a name in reports."""
 
-    model_config = ConfigDict(json_schema_extra=_either)
+    model_config = ConfigDict(json_schema_extra=_require_either)
 
     name: str
     """Name in reports; unique within an evaluation."""
@@ -263,8 +263,8 @@ class PolicySpec(Strict):
             return self.bundles
         if not is_path(key):
             return {**self._conf_keys, **self.broker_conf}.get(key)
-        *steps, last = _steps(key)
-        inner = _inside(self.model_dump(exclude_unset=True), steps)
+        *steps, last = _split_steps(key)
+        inner = _find_inner(self.model_dump(exclude_unset=True), steps)
         return inner.get(last) if isinstance(inner, dict) else None
 
     @model_validator(mode="wrap")
@@ -273,7 +273,7 @@ class PolicySpec(Strict):
         """Replace the path of a `broker.conf` by its content, since a policy is sent without the file."""
         path = written.get("from_broker_conf") if isinstance(written, Mapping) else None
         if not isinstance(path, str):
-            refuse(_choosing(written))
+            refuse(_refuse_part_keys(written))
             return handler(written)
         own = {key: value for key, value in written.items() if key not in ("from_broker_conf", "pulsar")}
         keys = own.get("broker_conf", {})
@@ -350,14 +350,14 @@ def is_path(key: str) -> bool:
 
 
 def _put(table: dict[str, Any], path: str, value: Any) -> bool:
-    *steps, last = _steps(path)
-    inner = _inside(table, steps)
+    *steps, last = _split_steps(path)
+    inner = _find_inner(table, steps)
     if isinstance(inner, dict):
         inner[last] = value
     return isinstance(inner, dict)
 
 
-def _inside(table: Any, steps: Sequence[str]) -> Any:
+def _find_inner(table: Any, steps: Sequence[str]) -> Any:
     for step in steps:
         if isinstance(table, list | tuple):
             table = table[int(step)] if step.isdecimal() and int(step) < len(table) else None
@@ -366,11 +366,11 @@ def _inside(table: Any, steps: Sequence[str]) -> Any:
     return table
 
 
-def _steps(path: str) -> list[str]:
+def _split_steps(path: str) -> list[str]:
     return re.findall(r"[^.\[\]]+", path)
 
 
-def _choosing(written: object) -> list[str]:
+def _refuse_part_keys(written: object) -> list[str]:
     keys = written.get("broker_conf") if isinstance(written, Mapping) else None
     return [
         f"broker_conf.{key}: chooses parts of a policy, and has no effect without `from_broker_conf`; write the part"

@@ -65,7 +65,7 @@ def problems_of(error: ValidationError, model: object) -> Iterator[tuple[Loc, st
         if detail["type"] == "too_short" and any(loc[: len(above)] == above for loc in inside):
             continue
         loc = _strip_markers(detail["loc"])
-        for sentence in _sentences(detail, loc, model):
+        for sentence in _write_sentences(detail, loc, model):
             yield loc, sentence
 
 
@@ -89,9 +89,9 @@ def without(value: Any, locs: set[Loc]) -> Any:
     return value
 
 
-def _sentences(detail: ErrorDetails, loc: Loc, model: object) -> list[str]:
+def _write_sentences(detail: ErrorDetails, loc: Loc, model: object) -> list[str]:
     if detail["type"] == "extra_forbidden":
-        return [f"there is no such key; {_meant(loc, model)}"]
+        return [f"there is no such key; {_suggest_key(loc, model)}"]
     if detail["type"] == "missing":
         return ["is missing"]
     if detail["type"] == "value_error":
@@ -105,7 +105,7 @@ def _sentences(detail: ErrorDetails, loc: Loc, model: object) -> list[str]:
     return [f"{wanted}, not {written}"]
 
 
-def _meant(loc: Loc, model: object) -> str:
+def _suggest_key(loc: Loc, model: object) -> str:
     """Write the clause that suggests a key, one of this name in a neighbouring table, else a similar one."""
     *above, wrong = loc
     known = choices_at(model, above)
@@ -146,13 +146,13 @@ def table_at(model: object, loc: Iterable[str | int]) -> type[BaseModel] | None:
     reached: object = model
     for step in loc:
         reached = descend(reached, step)
-    inner = _bare(reached)
+    inner = _strip_annotation(reached)
     return inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
 
 
 def descend(annotation: object, step: str | int) -> object:
     """Find the type of the value under a key, or at a position, of a value of a type, None if it cannot exist."""
-    inner = _bare(annotation)
+    inner = _strip_annotation(annotation)
     if isinstance(inner, type) and issubclass(inner, BaseModel):
         return known_keys(inner).get(str(step))
     origin = get_origin(inner)
@@ -161,12 +161,12 @@ def descend(annotation: object, step: str | int) -> object:
     return get_args(inner)[-1] if origin is Mapping else None
 
 
-def _bare(annotation: object) -> object:
+def _strip_annotation(annotation: object) -> object:
     if get_origin(annotation) is Annotated:
-        return _bare(get_args(annotation)[0])
+        return _strip_annotation(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
         inside = [arg for arg in get_args(annotation) if arg is not type(None)]
         # A list or a table, of which only a table has keys.
         inside = [arg for arg in inside if Tag(TABLE) in get_args(arg)] or inside
-        return _bare(inside[0]) if len(inside) == 1 else annotation
+        return _strip_annotation(inside[0]) if len(inside) == 1 else annotation
     return annotation

@@ -22,14 +22,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _scalar(written: object) -> object:
+def _check_scalar(written: object) -> object:
     if isinstance(written, (bool, int, float, str)):
         return written
     raise ValueError(f"should be a text, a number, true or false, not {shown(written)}")
 
 
 #: A value of a broker.conf.
-Scalar = Annotated[bool | int | float | str, PlainValidator(_scalar, json_schema_input_type=bool | int | float | str)]
+Scalar = Annotated[
+    bool | int | float | str, PlainValidator(_check_scalar, json_schema_input_type=bool | int | float | str)
+]
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -55,14 +57,14 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _defaults(marks: str) -> dict[str, bool | int | float | str]:
+def _collect_defaults(marks: str) -> dict[str, bool | int | float | str]:
     return {key: parse_value(word[1:]) for key, words in KEYS.items() for word in words if word[0] in marks}
 
 
 #: Defaults of 4.0 and 4.2 by key of the load manager, for policies without a file, and all.
-FILLED, DEFAULTS = _defaults("="), _defaults("=:~")
+FILLED, DEFAULTS = _collect_defaults("="), _collect_defaults("=:~")
 #: Keys that change nothing here.
-NOT_MODELLED = frozenset(_defaults("~"))
+NOT_MODELLED = frozenset(_collect_defaults("~"))
 
 #: Bundles of a new namespace, and the most that the evaluation of a log may have.
 BUNDLES_KEY, MOST_BUNDLES = "defaultNumberOfNamespaceBundles", 1 << 16

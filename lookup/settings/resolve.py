@@ -69,7 +69,7 @@ def broker_intervals(settings: EvaluationFile, cluster: str) -> tuple[BrokerInte
             continue
         from_us, until_us = (None if moment is None else to_us(moment) for moment in (entry.from_, entry.until))
         for turn, (number, broker_id) in enumerate(zip(entry.numbers, entry.ids, strict=True)):
-            broker = _broker(entry, broker_id, turn, number)
+            broker = _build_broker(entry, broker_id, turn, number)
             # Pulsar's brokers publish their start in milliseconds.
             data = replace(broker.lookup_data, start_timestamp=(from_us or 0) // 1000)
             intervals.append(BrokerInterval(replace(broker, lookup_data=data), from_us, until_us))
@@ -198,10 +198,10 @@ def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str,
         # The id of a broker without a plain web service carries the TLS port.
         port = int(digits)
     return BrokerLookupData(
-        web_service_url=_url("http", host, port),
-        web_service_url_tls=_url("https", host, profile.web_service_port_tls),
-        pulsar_service_url=_url("pulsar", host, profile.broker_service_port),
-        pulsar_service_url_tls=_url("pulsar+ssl", host, profile.broker_service_port_tls),
+        web_service_url=_build_url("http", host, port),
+        web_service_url_tls=_build_url("https", host, profile.web_service_port_tls),
+        pulsar_service_url=_build_url("pulsar", host, profile.broker_service_port),
+        pulsar_service_url_tls=_build_url("pulsar+ssl", host, profile.broker_service_port_tls),
         persistent_topics_enabled=profile.enable_persistent_topics,
         non_persistent_topics_enabled=profile.enable_non_persistent_topics,
         load_manager_class_name=profile.load_manager_class_name,
@@ -210,7 +210,7 @@ def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str,
     )
 
 
-def _broker(entry: BrokerEntry, broker_id: str, turn: int, number: int) -> Broker:
+def _build_broker(entry: BrokerEntry, broker_id: str, turn: int, number: int) -> Broker:
     def value_of(values: Sequence[str]) -> str:
         return fill_number(values[turn % len(values)], number)
 
@@ -230,5 +230,5 @@ def _broker(entry: BrokerEntry, broker_id: str, turn: int, number: int) -> Broke
     )
 
 
-def _url(scheme: str, host: str, port: int | None) -> str | None:
+def _build_url(scheme: str, host: str, port: int | None) -> str | None:
     return None if port is None else f"{scheme}://{host}:{port}"

@@ -16,13 +16,13 @@ from lookup.settings.pulsar_keys import BUNDLES_KEY, Scalar
 __all__ = ["RangeEntry", "SpaceEntry", "TuneFile", "TuneSection", "split_overrides"]
 
 
-def _as_written(value: object, check: Callable[[object], float]) -> float:
+def _check_number(value: object, check: Callable[[object], float]) -> float:
     number = check(value)
     return value if isinstance(value, int) else number
 
 
 #: A number as written. Integer ends make every value between them an integer.
-_End = Annotated[Number, WrapValidator(_as_written)]
+_End = Annotated[Number, WrapValidator(_check_number)]
 
 
 class RangeEntry(Strict):

@@ -83,8 +83,8 @@ def patch(changes: Mapping[str, object], today: Mapping[str, object]) -> str:
     lines = []
     for key, value in changes.items():
         if today.get(key) is not None:
-            lines.append(f"-{key}={_plain(today[key])}")
-        lines.append(f"+{key}={_plain(value)}")
+            lines.append(f"-{key}={_format_plain(today[key])}")
+        lines.append(f"+{key}={_format_plain(value)}")
     return "\n".join(lines)
 
 
@@ -92,7 +92,7 @@ def dynamic_lines(changes: Mapping[str, object]) -> Iterator[str]:
     """Yield the command that changes a key in a running cluster, for each key for which there is one."""
     for key, value in changes.items():
         if key not in NOT_DYNAMIC:
-            yield f"pulsar-admin brokers update-dynamic-config --config {key} --value {_plain(value)}"
+            yield f"pulsar-admin brokers update-dynamic-config --config {key} --value {_format_plain(value)}"
 
 
 def back_lines(before: Mapping[str, object]) -> Iterator[str]:
@@ -105,7 +105,7 @@ def back_lines(before: Mapping[str, object]) -> Iterator[str]:
 
 def restart_lines(changes: Mapping[str, object]) -> Iterator[str]:
     """Yield the changed keys that count only after a restart, as a `broker.conf` has them."""
-    yield from (f"{key}={_plain(value)}" for key, value in changes.items() if key in NOT_DYNAMIC)
+    yield from (f"{key}={_format_plain(value)}" for key, value in changes.items() if key in NOT_DYNAMIC)
 
 
 def of_bundles(count: object) -> str:
@@ -117,5 +117,5 @@ def of_bundles(count: object) -> str:
     )
 
 
-def _plain(value: object) -> str:
+def _format_plain(value: object) -> str:
     return json.dumps(value) if isinstance(value, bool) else str(value)

@@ -156,11 +156,11 @@ def judged_entry(candidate: Candidate, search: Search, shown: Shown) -> dict[str
         "dynamic": list(dynamic_lines(keys)),
         "restart": list(restart_lines(keys)),
         "back": list(back_lines(before)),
-        "policy": _table(candidate, search, base),
+        "policy": _build_table(candidate, search, base),
     }
 
 
-def _table(candidate: Candidate, search: Search, base: PolicySpec) -> dict[str, Any]:
+def _build_table(candidate: Candidate, search: Search, base: PolicySpec) -> dict[str, Any]:
     name, changes = f"{base.name}-{candidate.number}", dict(candidate.point.changes)
     if base.conf_file is not None and not any(map(is_path, changes)):
         return {"name": name, "from_broker_conf": base.conf_file, "pulsar": base.release, "broker_conf": changes}
@@ -187,7 +187,7 @@ def conclusion(recommended: Sequence[Mapping[str, Any]], shown: Shown | None, da
         changes = ", ".join(f"{key} = {value}" for key, value in best["changes"].items())
         of = shown.standings[best["candidate"]]
         scope = ", only if bundles are independent" if is_open(of.figures.values()) else ""
-        return f"Change {changes}: {', '.join(_gains(of, shown.aims))}, {days}{scope}"
+        return f"Change {changes}: {', '.join(_describe_gains(of, shown.aims))}, {days}{scope}"
     today, *judged = shown.standings.values()
     smallest = []
     for name in shown.aims.objectives:
@@ -208,7 +208,7 @@ def is_open(figures: Iterable[Figure]) -> bool:
     return all(figure.holds_for == "independence" for figure in figures if figure.verdict == "better")
 
 
-def _gains(of: Standing, aims: Aims) -> Iterator[str]:
+def _describe_gains(of: Standing, aims: Aims) -> Iterator[str]:
     written = aims_document(aims)
     for name in aims.figures:
         figure = of.figures[name]

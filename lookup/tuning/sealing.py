@@ -51,9 +51,9 @@ def seal(first_us: int, last_us: int, scored_us: int, *, holdout: float, block_s
         warmup_s = (scored_us - first_us) / US_PER_S
         needed_s = max(blocks * block_s / holdout, (blocks * block_s + warmup_s) / (1.0 - holdout)) + block_s
         raise InputError(
-            f"the log is {_hours((last_us - first_us) / US_PER_S)} long; to choose on one part and confirm on another, "
-            f"each of at least {quantity(blocks, 'block')} of {block_s:,} s, takes {_hours(needed_s)}; a smaller "
-            "verdict.block_s takes less, and ",
+            f"the log is {_format_hours((last_us - first_us) / US_PER_S)} long; to choose on one part and confirm on "
+            f"another, each of at least {quantity(blocks, 'block')} of {block_s:,} s, takes {_format_hours(needed_s)}; "
+            "a smaller verdict.block_s takes less, and ",
             Argument("no_holdout", True),
             " does without a confirmation",
         )
@@ -64,5 +64,5 @@ def _divide(first_us: int, last_us: int, holdout: float, grid_us: int) -> int:
     return int(last_us - holdout * (last_us - first_us)) // grid_us * grid_us
 
 
-def _hours(seconds: float) -> str:
+def _format_hours(seconds: float) -> str:
     return f"{seconds / _HOUR_S:.1f} hours"

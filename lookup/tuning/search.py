@@ -83,24 +83,24 @@ class Search:
         """Yield the batches. `learn` is called with the results of each before the next is requested."""
         few = min(self._section.replicates, self._full)
         # Where the best lie is seen without a second look at all the others.
-        yield TrialBatch("wide", self._spread(), _half(few))
+        yield TrialBatch("wide", self._spread(), _halve(few))
         for turn in range(_TURNS):
-            if added := self._near(turn):
+            if added := self._add_near(turn):
                 yield TrialBatch("near", added, few)
         # In the way finalists are chosen, with the first front in order of the first objective.
         bases = self.best(len(self.candidates))[:_PARED]
-        if added := [one for base in bases for one in self._ablations(base, is_best=base is bases[0])]:
+        if added := [one for base in bases for one in self._add_ablations(base, is_best=base is bases[0])]:
             # Together with their origins, so that both have the same seeds.
             yield TrialBatch("pared", [*bases, *added], few)
-        simpler = [one for base in bases for one in self._simplest(base)]
+        simpler = [one for base in bases for one in self._add_simplest(base)]
         rivals = {one.number: one for one in [*self.best(2 * self._section.finalists), *simpler]}
         if rivals:
             self._raced = frozenset(rivals)
             # Half of a verdict's, since the sealed days decide, with all of them.
-            half = _half(self._full)
+            half = _halve(self._full)
             yield TrialBatch("race", list(rivals.values()), half)
             # With few replicates only a large gain is significant.
-            close = [] if self.finalists() or half == self._full else self._leading(self.has_raced)
+            close = [] if self.finalists() or half == self._full else self._choose_leading(self.has_raced)
             if close:
                 yield TrialBatch("race", close, self._full)
 
@@ -110,7 +110,7 @@ class Search:
         left = (finalists + 1) * self._full
         if batch.kind == "race":
             return left
-        left += (2 * finalists + _PARED) * _half(self._full)
+        left += (2 * finalists + _PARED) * _halve(self._full)
         if batch.kind == "pared":
             return left
         return left + few * (_PARED + max(0, self._section.candidates - len(self.candidates)))
@@ -131,9 +131,9 @@ class Search:
 
         A gain that more days do not show, fewer will not show.
         """
-        return self._leading(self._is_shown)
+        return self._choose_leading(self._is_shown)
 
-    def _leading(self, may_lead: Callable[[Candidate], bool]) -> list[Candidate]:
+    def _choose_leading(self, may_lead: Callable[[Candidate], bool]) -> list[Candidate]:
         """Find before each good candidate the equally good one with the fewest changes.
 
         Of several equivalent candidates only one is listed, since others would take places, and make all verdicts
@@ -189,7 +189,7 @@ class Search:
                 elif len(self.candidates) < count:
                     self._add(point, "wide")
 
-    def _near(self, turn: int) -> list[Candidate]:
+    def _add_near(self, turn: int) -> list[Candidate]:
         spread_out = sum(one.origin != "near" for one in self.candidates)
         left = self._section.candidates - spread_out
         # Ablations are candidates too, so at most a quarter of the remaining ones is kept for them.
@@ -214,7 +214,7 @@ class Search:
                 self._add(point, "near")
         return self.candidates[before:]
 
-    def _ablations(self, base: Candidate, *, is_best: bool) -> list[Candidate]:
+    def _add_ablations(self, base: Candidate, *, is_best: bool) -> list[Candidate]:
         """Build candidates without each change of a candidate.
 
         For the best candidate, also build candidates with each change alone.
@@ -226,7 +226,7 @@ class Search:
             self._add(base.point.without(*(other for other in keys if other != key)), "pared", base.number)
         return self.candidates[before:]
 
-    def _simplest(self, base: Candidate) -> list[Candidate]:
+    def _add_simplest(self, base: Candidate) -> list[Candidate]:
         """Find the equally good version with the fewest changes, and one without all idle changes."""
         as_good = {one.point.identity: one for one in self.candidates[1:] if self._does_as_well(one, base)}
         idle = [key for key in self._list_varied(base) if base.point.without(key).identity in as_good]
@@ -264,5 +264,5 @@ def _n_changes(one: Candidate) -> int:
     return len(one.point.changes)
 
 
-def _half(replicates: int) -> int:
+def _halve(replicates: int) -> int:
     return -(-replicates // 2)

@@ -126,7 +126,7 @@ class Space:
     def point(self, coordinates: Sequence[float]) -> Point:
         """Build the point at some coordinates, each in [0, 1]."""
         varied = {axis.key: axis.value(at) for axis, at in zip(self.axes, coordinates, strict=True)}
-        return Point(self.name, tuple(map(float, coordinates)), self._changes(varied))
+        return Point(self.name, tuple(map(float, coordinates)), self._compute_changes(varied))
 
     def defaults(self) -> Point | None:
         """Build the point with Pulsar's own values, None if a setting has none."""
@@ -134,17 +134,17 @@ class Space:
         known = RELEASES[self.base.release].defaults
         if not all(key in known for key in keys):
             return None
-        return Point(self.name, (), self._changes({key: known[key] for key in keys}))
+        return Point(self.name, (), self._compute_changes({key: known[key] for key in keys}))
 
     def today(self, axis: Axis) -> Any:
         """Find the value of a point without a change of it, None if it is not written."""
-        return self._value(self._start, axis.key)
+        return self._find_value(self._start, axis.key)
 
     def before(self, key: str) -> Any:
         """Find the value in the unchanged policy, None if it is not written."""
-        return self._value(self.base, key)
+        return self._find_value(self.base, key)
 
-    def _value(self, spec: PolicySpec, key: str) -> Any:
+    def _find_value(self, spec: PolicySpec, key: str) -> Any:
         value = spec.value_at(key)
         return self.implied.get(key) if value is None else value
 
@@ -160,12 +160,12 @@ class Space:
     def _start(self) -> PolicySpec:
         return self.base.with_changes(self.base.name, self.fixed) if self.fixed else self.base
 
-    def _changes(self, varied: Mapping[str, Any]) -> dict[str, Any]:
+    def _compute_changes(self, varied: Mapping[str, Any]) -> dict[str, Any]:
         fixed = {key: value for key, value in self.fixed.items() if self.before(key) != value}
-        return fixed | {key: value for key, value in varied.items() if self._value(self._start, key) != value}
+        return fixed | {key: value for key, value in varied.items() if self._find_value(self._start, key) != value}
 
 
-def _sobol(space: Space) -> qmc.Sobol:
+def _build_sobol(space: Space) -> qmc.Sobol:
     from scipy.stats import qmc  # noqa: PLC0415  takes half a second, in which spaces are checked
 
     return qmc.Sobol(len(space.axes), scramble=False)
@@ -173,25 +173,25 @@ def _sobol(space: Space) -> qmc.Sobol:
 
 def spread(space: Space, count: int) -> Iterator[Point]:
     """Yield points all over a space, at most so many, each policy once, or all points if there are no more."""
-    sobol = _sobol(space)
+    sobol = _build_sobol(space)
     # A whole power of two has the balance that makes the sequence better than random points, and the first point is a
     # corner. With few values, several points make the same policy, and this number misses none of up to 200
     # combinations.
     drawn = sobol.random_base2(math.ceil(math.log2(count + 1)) + _SPARE)[1:]
-    yield from islice(_once(space.point(row.tolist()) for row in drawn), count)
+    yield from islice(_drop_duplicates(space.point(row.tolist()) for row in drawn), count)
 
 
 def near(space: Space, points: Sequence[Point], count: int, *, turn: int) -> Iterator[Point]:
     """Yield points around good ones, the best first, as many around each. They are closer in each further turn."""
     reach = _REACH * _CLOSER**turn
     numeric = np.array([not axis.choices for axis in space.axes])
-    steps = _sobol(space).fast_forward(1 + turn * count).random(count)
+    steps = _build_sobol(space).fast_forward(1 + turn * count).random(count)
     centres = np.array([points[number % len(points)].coordinates for number in range(count)])
     moved = np.clip(centres + numeric * reach * (2.0 * steps - 1.0), 0.0, 1.0)
-    yield from _once(space.point(row.tolist()) for row in moved)
+    yield from _drop_duplicates(space.point(row.tolist()) for row in moved)
 
 
-def _once(points: Iterable[Point]) -> Iterator[Point]:
+def _drop_duplicates(points: Iterable[Point]) -> Iterator[Point]:
     seen = set[str]()
     for point in points:
         if point.identity not in seen:
@@ -234,7 +234,7 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
     implied = dict.fromkeys(_BUNDLES, base.bundles or bundles)
     space = Space(entry.name, base, entry.set, tuple(axes), implied)
     if not problems:
-        problems = [f"{where}: {problem}" for problem in _problems(space, allowed, registry)]
+        problems = [f"{where}: {problem}" for problem in _find_problems(space, allowed, registry)]
     if problems:
         raise SettingsError(problems)
     return space
@@ -279,13 +279,15 @@ def _list_allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
     return allowed
 
 
-def _problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Iterator[str]:
+def _find_problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Iterator[str]:
     of = f"policy {shown(space.base.name)}"
     idle, wrong = {axis.key for axis in space.axes}, dict[str, None]()
-    for middle in islice(product(*(_places(axis) if axis.choices else (0.5,) for axis in space.axes)), _COMBINATIONS):
+    for middle in islice(
+        product(*(_list_places(axis) if axis.choices else (0.5,) for axis in space.axes)), _COMBINATIONS
+    ):
         for number, axis in enumerate(space.axes):
             policies: list[Policy] = []
-            for place in _places(axis):
+            for place in _list_places(axis):
                 point = space.point([*middle[:number], place, *middle[number + 1 :]])
                 try:
                     # Under the name of the policy, so that only its behaviour can differ.
@@ -308,6 +310,6 @@ def _problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Ite
                 yield f"vary.{key}: no part of {of} reads it; {suggestion(key, sorted(known))}"
 
 
-def _places(axis: Axis) -> list[float]:
+def _list_places(axis: Axis) -> list[float]:
     count = len(axis.choices)
     return [(number + 0.5) / count for number in range(count)] or [0.0, 1.0]

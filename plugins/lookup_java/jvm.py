@@ -49,10 +49,10 @@ class _Jvm:
     """A JVM and the pipes to it."""
 
     def __init__(self) -> None:
-        self._java, self._rest = _java(), b""
+        self._find_java, self._rest = _find_java(), b""
         self._libs: dict[str, int] = {}
         self.number = next(_numbers)
-        command = [self._java, *_OPTIONS, "-jar", _parts_jar()]
+        command = [self._find_java, *_OPTIONS, "-jar", _find_parts_jar()]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  as long as the JVM
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0, pipesize=_PIPE
@@ -78,15 +78,15 @@ class _Jvm:
                 raise ContractError(f"has not answered within limit_s = {limit_s:g} seconds")
             read = self._process.stdout.read(1 << 20) or b""
             if not read:
-                raise ContractError(self._why_ended())
+                raise ContractError(self._explain_end())
             parts.append(read)
         text, _, self._rest = b"".join(parts).partition(b"\n")
         try:
             return json.loads(text)
         except ValueError:  # messages about a full memory are written there
-            raise ContractError(self._why_ended(text.decode(errors="replace"))) from None
+            raise ContractError(self._explain_end(text.decode(errors="replace"))) from None
 
-    def _why_ended(self, said: str = "") -> str:
+    def _explain_end(self, said: str = "") -> str:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_LAST_S)
         code = self._process.poll()
@@ -99,7 +99,7 @@ class _Jvm:
         """Find the sentence for a JVM's message about a class that cannot be loaded, None for other messages."""
         if found := _TOO_OLD.search(said):
             needed = int(found[1]) - _FORMAT_OF_0
-            return f"{self._java} is too old, its classes need Java {needed} or newer; set JAVA_HOME to one"
+            return f"{self._find_java} is too old, its classes need Java {needed} or newer; set JAVA_HOME to one"
         if found := _NO_CLASS.search(said):
             return f"lib has no {found[1].replace('/', '.')}; add the folder lib of a Pulsar release to it"
         return None
@@ -156,7 +156,7 @@ def end() -> None:
         jvm.end()
 
 
-def _java() -> str:
+def _find_java() -> str:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java") if not home else str(Path(home, "bin", "java"))
     if java is None or not os.access(java, os.X_OK):
@@ -165,7 +165,7 @@ def _java() -> str:
     return java
 
 
-def _parts_jar() -> str:
+def _find_parts_jar() -> str:
     cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     jar = os.environ.get(_PARTS) or str(Path(cache, "pulsar-lookup", "pulsar-parts.jar"))
     if not Path(jar).exists():

@@ -36,12 +36,12 @@ def modular_state(view: ClusterView, counts: Sequence[int] | None) -> dict[str, 
     long_rates = _figures(next(column for column in known if column is not None), len(ids))
     throughput = _figures(load.throughput, len(ids))
     tops = [load.top_bundles[number] for number in range(len(ids))]
-    brokers, (place, sums) = {}, _bundles(load, tops)
-    for number, resources in zip(numbers, _resources(view, numbers), strict=True):
+    brokers, (place, sums) = {}, _collect_bundles(load, tops)
+    for number, resources in zip(numbers, _iter_resources(view, numbers), strict=True):
         bundles = [place[entry.bundle] for entry in tops[number]]
         brokers[ids[number]] = {
             **resources,
-            **_halves(throughput[number], rates[number]),
+            **_split_in_halves(throughput[number], rates[number]),
             "longRate": long_rates[number],
             "bundles": bundles,
             # Classes count all bundles of a broker, including unknown ones.
@@ -51,7 +51,7 @@ def modular_state(view: ClusterView, counts: Sequence[int] | None) -> dict[str, 
     return {"brokers": brokers, "names": list(place), "sums": b64encode(np.array(sums, "<f8").tobytes()).decode()}
 
 
-def _bundles(load: Load, tops: Iterable[Sequence[BundleLoad]]) -> tuple[dict[str, int], list[float]]:
+def _collect_bundles(load: Load, tops: Iterable[Sequence[BundleLoad]]) -> tuple[dict[str, int], list[float]]:
     """Find the place of each bundle, and in these places the messages and bytes of its short and its long mean.
 
     Numbers are sent in their binary form, since texts would take most of the time.
@@ -84,7 +84,7 @@ def extensible_state(view: ClusterView, conf: Mapping[str, Any]) -> dict[str, An
     measured, throughput, rates = load.measured, _figures(load.throughput, len(ids)), _figures(load.rates, len(ids))
     smoothed = _figures(load.smoothed_throughput, len(ids)) if load.smoothed_throughput is not None else throughput
     brokers = {}
-    for number, resources in zip(numbers, _resources(view, numbers), strict=True):
+    for number, resources in zip(numbers, _iter_resources(view, numbers), strict=True):
         updated = view.now_us if load.updated_us is None else int(load.updated_us[number])
         named = load.reported_bundles(number, top, policies=view.namespaces, with_policies=with_policies)
         about = view.brokers[number].lookup_data
@@ -96,19 +96,19 @@ def extensible_state(view: ClusterView, conf: Mapping[str, Any]) -> dict[str, An
         }
         brokers[ids[number]] = {
             **resources,
-            **_halves(throughput[number], rates[number]),
+            **_split_in_halves(throughput[number], rates[number]),
             **{key: value for key, value in lookup.items() if value},
             "maxResourceUsage": float(measured[number]),
             "weightedMaxEMA": float(load.usage[number]),
             "msgThroughputEMA": smoothed[number],
             "updatedAt": (view.now_us - updated) / 1_000_000,
             "topics": int(load.topics[number]),
-            "bundles": [[entry.bundle, _halves(entry.load, entry.rate)] for entry in named],
+            "bundles": [[entry.bundle, _split_in_halves(entry.load, entry.rate)] for entry in named],
         }
     return {"brokers": brokers, "available": [ids[number] for number in np.flatnonzero(view.registered).tolist()]}
 
 
-def _resources(view: ClusterView, numbers: Sequence[int]) -> Iterator[dict[str, list[float]]]:
+def _iter_resources(view: ClusterView, numbers: Sequence[int]) -> Iterator[dict[str, list[float]]]:
     load = view.load
     if load.resources is None:
         for used in np.nan_to_num(load.measured)[numbers].tolist():
@@ -118,7 +118,7 @@ def _resources(view: ClusterView, numbers: Sequence[int]) -> Iterator[dict[str, 
             yield {key: [used, 100.0] for key, used in zip(_KEYS, row, strict=True)}
 
 
-def _halves(throughput: float, rate: float) -> dict[str, float]:
+def _split_in_halves(throughput: float, rate: float) -> dict[str, float]:
     return {
         "msgRateIn": rate / 2,
         "msgRateOut": rate / 2,

@@ -103,7 +103,7 @@ class Placement:
             excess = self._loads[fullest] - self._room[fullest]
             if excess <= 0.0:
                 return
-            rows = self._movable(np.flatnonzero(self.owners == fullest))
+            rows = self._find_movable(np.flatnonzero(self.owners == fullest))
             weights = self._weights[rows][:, None]
             after = (self._loads + weights) / self._capacities
             may = self._admitted[rows] & (np.arange(len(filled)) != fullest)
@@ -137,11 +137,11 @@ class Placement:
             rates = np.divide(gains, self._weights, out=np.zeros(len(rows)), where=gains > 0.0)
             order = np.lexsort((rows, -self._weights, -rates))
             wanting = order[: int((rates > ROUND_OFF).sum())].tolist()
-            left = [row for row in wanting if not self._placed_near(row)]
+            left = [row for row in wanting if not self._place_near(row)]
             for row in left[:_EXCHANGES]:
                 self._exchange(row)
 
-    def _placed_near(self, row: int) -> bool:
+    def _place_near(self, row: int) -> bool:
         """Move a bundle to the nearest broker with room, the emptiest of equals. Return whether one has room."""
         if not (self._moves_left and self._weights[row] <= self._weight_left):
             return False
@@ -171,7 +171,7 @@ class Placement:
             self._move(other, own)
             self._move(row, broker)
 
-    def _movable(self, rows: Ints) -> Ints:
+    def _find_movable(self, rows: Ints) -> Ints:
         """Find the bundles that may move and have not moved. The budget applies unless no bundle has moved yet."""
         rows = rows[(self.owners[rows] == self._start[rows]) & (self._weights[rows] > 0.0)]
         affordable = rows[self._weights[rows] <= self._weight_left]

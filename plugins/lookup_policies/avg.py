@@ -91,8 +91,8 @@ class Avg:
             return no_figures(view)
         # Releases from 5.0 on drop plans that had no effect. Earlier releases do not find them again, since the next
         # report changes the content by which they are kept.
-        _of_report(memory, view)["plans"] = {}
-        over, acting = self._acting(view, {number: ratio * 100.0 for number, ratio in usage.items()}, memory)
+        _drop_old_memory(memory, view)["plans"] = {}
+        over, acting = self._count_pairs(view, {number: ratio * 100.0 for number, ratio in usage.items()}, memory)
         accepted, idle = 0, CycleReason.TOO_LITTLE
         for pair in acting:
             moved = yield from self._even_out(view, pair, memory)
@@ -100,13 +100,13 @@ class Avg:
                 accepted, idle = accepted + moved, CycleReason.NO_BUNDLES
         givers = [giver for _, giver in acting]
         if acting:
-            short = self._traffic_short(view, acting) if idle is CycleReason.TOO_LITTLE else None
+            short = self._describe_low_traffic(view, acting) if idle is CycleReason.TOO_LITTLE else None
         else:
-            short = self._pairs_short(usage, memory, is_apart=bool(over))
+            short = self._describe_close_pairs(usage, memory, is_apart=bool(over))
         reason = CycleReason.OVERLOADED
         return outcome_of(usage, accepted, over=over, reason=reason, idle=idle, acting=givers, short=short)
 
-    def _pairs_short(self, usage: Figures, memory: Mapping[str, Any], *, is_apart: bool) -> Shortfall:
+    def _describe_close_pairs(self, usage: Figures, memory: Mapping[str, Any], *, is_apart: bool) -> Shortfall:
         """Describe that no pair is apart far enough, or for long enough."""
         if not is_apart:
             points = (max(usage.values()) - min(usage.values())) * 100.0
@@ -115,7 +115,7 @@ class Avg:
         short = [Shortfall(max(hits.values(), default=0), "cycles in a row apart", limit) for hits, limit in counts]
         return max(short, key=lambda one: one.nearness)
 
-    def _traffic_short(self, view: ClusterView, acting: list[_Pair]) -> Shortfall | None:
+    def _describe_low_traffic(self, view: ClusterView, acting: list[_Pair]) -> Shortfall | None:
         """Describe that no pair's difference is worth moving, in messages where these are known, else in bytes."""
         load = view.load
         column = load.throughput if load.rates is None else load.rates
@@ -124,7 +124,7 @@ class Avg:
             return traffic_short(view, needed, self.min_throughput)
         return Shortfall(needed, "messages/s to unload", self.min_rate)
 
-    def _acting(
+    def _count_pairs(
         self, view: ClusterView, scores: Figures, memory: MutableMapping[str, Any]
     ) -> tuple[Figures, list[_Pair]]:
         """Count the pairs that are apart. Return each giver's distance as a ratio, and the pairs that act now."""
@@ -238,10 +238,10 @@ class AvgPlacement:
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Remember the broker that was drawn, as releases before 5.0 do."""
         if self.plan == "content":
-            _of_report(memory, offer.view)["bound"][content(offer.view.load, request.bundle)] = broker.id
+            _drop_old_memory(memory, offer.view)["bound"][content(offer.view.load, request.bundle)] = broker.id
 
 
-def _of_report(memory: MutableMapping[str, Any], view: ClusterView) -> MutableMapping[str, Any]:
+def _drop_old_memory(memory: MutableMapping[str, Any], view: ClusterView) -> MutableMapping[str, Any]:
     """Drop the part of the memory that was kept before the report of this instant, and return the rest."""
     if memory.get("at_us") != view.now_us:
         memory.update(at_us=view.now_us, plans={}, bound={})

@@ -66,7 +66,9 @@ class BestFit:
             return np.ones(len(brokers))
         if self.near is not None:
             even = self.max_imbalance * (load[known].sum() + own) / capacities[known].sum()
-            shares = np.where(filled <= even * (1.0 + ROUND_OFF), _shares(self.near, request, brokers, view), 0.0)
+            shares = np.where(
+                filled <= even * (1.0 + ROUND_OFF), _compute_shares(self.near, request, brokers, view), 0.0
+            )
             preferred &= shares >= shares.max() - ROUND_OFF
         # Rounding errors grow with the fullest broker, and units may be bytes or lookups.
         least, most = filled[preferred].min(), filled[preferred].max()
@@ -80,7 +82,7 @@ class BestFit:
         give(memory, offer.view.now_us, broker, request.bundle, _load_of(offer.view, request.bundle))
 
 
-def _shares(key: str, request: LookupRequest, brokers: Candidates, view: ClusterView) -> Floats:
+def _compute_shares(key: str, request: LookupRequest, brokers: Candidates, view: ClusterView) -> Floats:
     """Compute the share of a bundle's clients near each candidate, shape (n_candidates,)."""
     sent = request.properties.get(key)
     origins = view.load.origins.get(key, {}).get(request.bundle, {} if sent is None else {sent: 1.0})

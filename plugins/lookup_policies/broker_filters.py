@@ -58,7 +58,7 @@ class LoadManagerClass:
         return f"runs {_class_of(broker)}, expected {self._find_expected(view)}"
 
     def _find_expected(self, view: ClusterView) -> str | None:
-        return self.class_name or _newest(view.brokers, view.registered.tobytes())
+        return self.class_name or _find_newest(view.brokers, view.registered.tobytes())
 
 
 def _class_of(broker: Broker) -> str | None:
@@ -66,7 +66,7 @@ def _class_of(broker: Broker) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _newest(roster: Roster, registered: bytes) -> str | None:
+def _find_newest(roster: Roster, registered: bytes) -> str | None:
     brokers = [broker for broker in compress(roster, registered) if _class_of(broker)]
     last = max((broker.lookup_data.start_timestamp for broker in brokers), default=0)
     named = Counter(_class_of(broker) for broker in brokers if broker.lookup_data.start_timestamp == last)
@@ -156,7 +156,7 @@ class Version:
         """Compare every candidate's version with the highest."""
         if not self.prefer_later:
             return np.ones(len(brokers), dtype=np.bool_)
-        ranks = _ranks(view.brokers)[brokers.index]
+        ranks = _rank_versions(view.brokers)[brokers.index]
         if ranks.min() < 0 and self.unreadable == "fail":
             odd = brokers[int(np.argmin(ranks))]
             raise InputError(f"broker {odd.id} has version {odd.lookup_data.broker_version!r}, which is not semantic")
@@ -170,7 +170,7 @@ class Version:
 
 
 @lru_cache(maxsize=64)
-def _ranks(roster: Roster) -> NDArray[np.int64]:
+def _rank_versions(roster: Roster) -> NDArray[np.int64]:
     # Shape (n_brokers,). Equal versions have equal ranks, and later ones higher ranks. -1 means that versions cannot be
     # compared.
     orders: list[_Order | None] = []

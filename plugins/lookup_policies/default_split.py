@@ -80,7 +80,7 @@ class _Limits:
     #: bundles a namespace may have
     max_bundles: Annotated[int, Ge(0), Conf("loadBalancerNamespaceMaximumBundles")] = 128
 
-    def _excess(self, stats: NamespaceBundleStats, rate: float, throughput: float) -> CycleReason | None:
+    def _find_exceeded(self, stats: NamespaceBundleStats, rate: float, throughput: float) -> CycleReason | None:
         """Find the limit that a bundle exceeds by its rate or throughput, in + out, None if there is none."""
         # Pulsar asks in this order, so the first limit that is exceeded is the reason.
         if stats.topics > self.max_topics:
@@ -150,12 +150,12 @@ class DefaultSplit(_Limits):
         before: Mapping[str, _Hits] = memory.get("hits", {})
         after: dict[str, _Hits] = {}
         tally = _Tally()
-        for broker, bundles in _by_owner(view).items():
+        for broker, bundles in _group_by_owner(view).items():
             # Hits of bundles that the broker has no figures of any more are dropped.
             hits = {bundle: count for bundle, count in before.get(broker, {}).items() if bundle in bundles}
             turn = _Turn(view, broker, hits, tally)
             for name, stats in bundles.items():
-                split = self._decision(turn, name, stats)
+                split = self._decide_split(turn, name, stats)
                 if split is None:
                     continue
                 ruling = yield split
@@ -171,7 +171,7 @@ class DefaultSplit(_Limits):
         memory["hits"] = after
         return tally.outcome()
 
-    def _decision(self, turn: _Turn, name: str, stats: NamespaceBundleStats) -> Split | None:
+    def _decide_split(self, turn: _Turn, name: str, stats: NamespaceBundleStats) -> Split | None:
         if stats.topics < _FEWEST_TOPICS:
             return None
         bundle = NamespaceBundle.parse(name)
@@ -179,7 +179,7 @@ class DefaultSplit(_Limits):
             turn.tally.failures += 1
             return None
         rate, throughput = stats.msg_rate_in + stats.msg_rate_out, stats.msg_throughput_in + stats.msg_throughput_out
-        reason = self._excess(stats, rate, throughput)
+        reason = self._find_exceeded(stats, rate, throughput)
         if reason is None:
             # Hits count in a row, so one cycle within the limits resets them.
             turn.hits.pop(name, None)
@@ -190,7 +190,7 @@ class DefaultSplit(_Limits):
         as_text = self.quirks == "upstream"
         if any(_touches(name, splitting, as_text=as_text) for splitting in turn.view.load.traffic.splitting):
             return None
-        boundaries = _boundaries(self.algorithm, turn.view, name)
+        boundaries = _find_boundaries(self.algorithm, turn.view, name)
         # Pulsar's strategy divides in two only, whatever number of children an algorithm would make.
         if len(boundaries) == 1:
             return Split(name, turn.broker, boundaries, reason)
@@ -229,13 +229,13 @@ class ModularSplit(_Limits):
         if view.registered.sum() <= 1:
             return CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS)
         decided: Counter[str] = Counter()
-        for broker, bundles in _by_owner(view).items():
+        for broker, bundles in _group_by_owner(view).items():
             for name, stats in bundles.items():
-                reason = self._reason(view, name, stats)
+                reason = self._find_reason(view, name, stats)
                 if reason is None or not self._has_room(view, name, decided, tally):
                     continue
                 decided[_namespace(name)] += 1
-                boundaries = _boundaries(self.algorithm, view, name)
+                boundaries = _find_boundaries(self.algorithm, view, name)
                 if not boundaries:
                     tally.failures += 1
                     continue
@@ -244,15 +244,15 @@ class ModularSplit(_Limits):
                     tally.accepted, tally.reason = tally.accepted + 1, reason
         return tally.outcome()
 
-    def _reason(self, view: ClusterView, name: str, stats: NamespaceBundleStats) -> CycleReason | None:
+    def _find_reason(self, view: ClusterView, name: str, stats: NamespaceBundleStats) -> CycleReason | None:
         if stats.topics < _FEWEST_TOPICS:
             return None
         load = view.load
         rates, throughputs = load.long_term_bundle_rates, load.long_term_bundle_throughputs
-        return self._excess(stats, rates.get(name, 0.0), throughputs.get(name, 0.0))
+        return self._find_exceeded(stats, rates.get(name, 0.0), throughputs.get(name, 0.0))
 
 
-def _boundaries(algorithm: SplitAlgorithm, view: ClusterView, name: str) -> tuple[int, ...]:
+def _find_boundaries(algorithm: SplitAlgorithm, view: ClusterView, name: str) -> tuple[int, ...]:
     # Nothing for a range of one hash, or if the algorithm fails.
     bundle = NamespaceBundle.parse(name)
     if bundle.range.upper - bundle.range.lower <= 1:
@@ -263,7 +263,7 @@ def _boundaries(algorithm: SplitAlgorithm, view: ClusterView, name: str) -> tupl
         return ()
 
 
-def _by_owner(view: ClusterView) -> dict[str, dict[str, NamespaceBundleStats]]:
+def _group_by_owner(view: ClusterView) -> dict[str, dict[str, NamespaceBundleStats]]:
     # By broker in the order of ids, with a broker's bundles in the order of its visits.
     owned: dict[int, dict[str, NamespaceBundleStats]] = {}
     for bundle, stats in view.load.traffic.stats.items():

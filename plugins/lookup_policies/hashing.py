@@ -93,14 +93,14 @@ class Rendezvous:
         digests = mix(broker_digests, digest(value or request.bundle, view.salt))
         # Numbers in (0, 1), both ends left out: 52 bits and a half are exact in a double.
         units = ((digests >> np.uint64(12)).astype(np.float64) + 0.5) / 2**52
-        values = self._weights(brokers, view) / -np.log(units)
+        values = self._find_weights(brokers, view) / -np.log(units)
         winner: NDArray[np.bool_] = values == values.max()
         return winner.astype(np.float64)
 
-    def _weights(self, brokers: Candidates, view: ClusterView) -> FloatArray:
+    def _find_weights(self, brokers: Candidates, view: ClusterView) -> FloatArray:
         wanted = self.weight_property
         if wanted is not None:
-            weights = brokers.column((self.name, wanted), lambda broker: _labelled_weight(broker, wanted))
+            weights = brokers.column((self.name, wanted), lambda broker: _read_weight(broker, wanted))
             return weights.astype(np.float64)
         capacity = view.capacity.take(brokers.index)
         is_unknown = np.isnan(capacity)
@@ -111,7 +111,7 @@ class Rendezvous:
         return np.where(is_unknown, math.fsum(known.tolist()) / len(known) if len(known) else 1.0, capacity)
 
 
-def _labelled_weight(broker: Broker, key: str) -> float:
+def _read_weight(broker: Broker, key: str) -> float:
     try:
         weight = float(broker.property_of(key) or "")
     except ValueError:
@@ -155,7 +155,7 @@ class BoundedConsistentHash:
         cap = math.ceil((1.0 + self.epsilon) * (int(counts.sum()) + 1) / len(brokers))
         roomy = np.zeros(len(view.brokers), dtype=np.bool_)
         roomy[brokers.index[counts < cap]] = True
-        positions, owners = _ring(view.brokers.ids, self.points, view.salt)
+        positions, owners = _build_ring(view.brokers.ids, self.points, view.salt)
         start = int(np.searchsorted(positions, np.uint64(digest(request.bundle, view.salt))))
         # The first point with room from the start on, or, past the end of the ring, from its beginning.
         ahead = np.flatnonzero(roomy[owners[start:]])
@@ -165,9 +165,9 @@ class BoundedConsistentHash:
 
 
 @lru_cache(maxsize=32)
-def _ring(broker_ids: tuple[str, ...], points: int, salt: str) -> _Ring:
+def _build_ring(broker_ids: tuple[str, ...], points: int, salt: str) -> _Ring:
     # By ids, not by roster, since brokers keep their ids when they change their lookup data.
-    positions = _digests(broker_ids, points)
+    positions = _compute_digests(broker_ids, points)
     if salt:
         positions = mix(positions, digest("", salt))
     order = np.argsort(positions, kind="stable")
@@ -175,7 +175,7 @@ def _ring(broker_ids: tuple[str, ...], points: int, salt: str) -> _Ring:
 
 
 @lru_cache(maxsize=16)
-def _digests(broker_ids: tuple[str, ...], points: int) -> NDArray[np.uint64]:
+def _compute_digests(broker_ids: tuple[str, ...], points: int) -> NDArray[np.uint64]:
     # Hashed once for all salts, since mixing takes a hundredth of the time.
     positions = [digest(f"{broker_id}\0{point}") for broker_id in broker_ids for point in range(points)]
     return np.array(positions, dtype=np.uint64)

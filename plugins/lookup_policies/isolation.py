@@ -83,22 +83,22 @@ def _find_allowed(request: LookupRequest, brokers: Candidates, view: ClusterView
     if policies:
         allowed: BoolArray = np.zeros(len(brokers), dtype=np.bool_)
         for policy in policies:
-            primary: BoolArray = _matching(view.brokers, policy.primary)[brokers.index]
+            primary: BoolArray = _match_brokers(view.brokers, policy.primary)[brokers.index]
             allowed |= primary
             # Pulsar's shouldFailoverToSecondaries() counts the primaries among the candidates, strictly fewer.
             if not has_primaries or np.count_nonzero(primary) < policy.min_limit:
-                allowed |= _matching(view.brokers, policy.secondary)[brokers.index]
+                allowed |= _match_brokers(view.brokers, policy.secondary)[brokers.index]
         return allowed
     is_persistent = request.domain != "non-persistent"
     field = "persistent_topics_enabled" if is_persistent else "non_persistent_topics_enabled"
     enabled = brokers.column((Isolation.name, field), lambda broker: getattr(broker.lookup_data, field))
     serving: BoolArray = enabled.astype(np.bool_)
     claimed = view.namespaces.primaries
-    return serving & ~_matching(view.brokers, claimed)[brokers.index] if claimed else serving
+    return serving & ~_match_brokers(view.brokers, claimed)[brokers.index] if claimed else serving
 
 
 @lru_cache(maxsize=1024)
-def _matching(roster: Roster, patterns: tuple[str, ...]) -> BoolArray:
+def _match_brokers(roster: Roster, patterns: tuple[str, ...]) -> BoolArray:
     return np.array([_matches(broker, patterns) for broker in roster], dtype=np.bool_)
 
 
@@ -145,7 +145,7 @@ class AntiAffinity:
         kept = np.ones(len(brokers), dtype=np.bool_)
         if not group:
             return kept
-        counts = self._counts(group, view)[brokers.index]
+        counts = self._count_group(group, view)[brokers.index]
         if self.failure_domains_enabled and view.namespaces.failure_domains:
             # Brokers in no domain form the domain "".
             domains = [view.namespaces.failure_domains.get(broker_id, "") for broker_id in brokers.ids]
@@ -176,7 +176,7 @@ class AntiAffinity:
         if not group:
             return True
         # Over all brokers of the run, since the owner itself need not be among the candidates.
-        counts = self._counts(group, view)
+        counts = self._count_group(group, view)
         least = int(counts[brokers.index].min(initial=np.iinfo(np.int64).max))
         number = view.brokers.number(owner.id)
         owned = 0 if number is None else int(counts[number])
@@ -186,10 +186,10 @@ class AntiAffinity:
         """Name the group and the number of its bundles that the broker owns."""
         group = _group_of(request, view.namespaces)
         number = view.brokers.number(broker.id)
-        owned = 0 if number is None else int(self._counts(group, view)[number])
+        owned = 0 if number is None else int(self._count_group(group, view)[number])
         return f"owns {owned} {self.counts} of group {group}; it, or its failure domain, owns more than another"
 
-    def _counts(self, group: str, view: ClusterView) -> NDArray[np.int64]:
+    def _count_group(self, group: str, view: ClusterView) -> NDArray[np.int64]:
         """Count the bundles or namespaces of a group that every broker owns, shape (n_brokers,)."""
         counts = np.zeros(len(view.brokers), dtype=np.int64)
         for namespace in view.namespaces.group_members(group):

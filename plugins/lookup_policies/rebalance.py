@@ -98,7 +98,7 @@ class Rebalance:
         """Propose the moves that lead to the best placement within the budget."""
         past = _Past(memory, self.history)
         past.add(view, self.near)
-        numbers = np.flatnonzero(_reporting(view)).tolist()
+        numbers = np.flatnonzero(_find_reporting(view)).tolist()
         if not numbers:
             return no_figures(view)
         if len(numbers) == 1:
@@ -135,7 +135,7 @@ class Rebalance:
         return outcome_of(usage, accepted, over=over, reason=reason, idle=idle, acting=numbers, short=short)
 
 
-def _reporting(view: ClusterView) -> Bools:
+def _find_reporting(view: ClusterView) -> Bools:
     """Find the brokers that can give and take, shape (n_brokers,)."""
     return able(view) & ~np.isnan(view.load.throughput)
 
@@ -164,7 +164,7 @@ class _Past:
         """Add the figures of one cycle."""
         now: dict[str, float] = {}
         of_bundles = np.zeros(len(view.brokers))
-        reporting = _reporting(view)
+        reporting = _find_reporting(view)
         for number in np.flatnonzero(reporting).tolist():
             loads = {bundle: load for bundle, load, _ in view.load.loaded_bundles(number) if load < math.inf}
             now |= loads
@@ -185,7 +185,7 @@ class _Past:
         for column, value in enumerate(self.values):
             shown = np.array([found.get(value, 0.0) for found in by_name])
             self.origins[:, column] += share * (shown - self.origins[:, column])
-        self._besides(view, of_bundles)
+        self._average_other_load(view, of_bundles)
         self._keep()
 
     def _grow(self, names: Sequence[str], values: Sequence[str]) -> None:
@@ -195,7 +195,7 @@ class _Past:
         self._counts = np.pad(self._counts, (0, len(names)))
         self.weights = np.pad(self.weights, (0, len(names)))
 
-    def _besides(self, view: ClusterView, of_bundles: Floats) -> None:
+    def _average_other_load(self, view: ClusterView, of_bundles: Floats) -> None:
         """Average the load that brokers report beyond their bundles, such as other processes and system topics."""
         whole = sum_loads(view)
         # Reports of a log whose bundles weigh lookups are of another unit.
@@ -232,7 +232,7 @@ def _problem_of(part: Rebalance, view: ClusterView, past: _Past, resting: Collec
 
     The other load of a broker is treated as a bundle that stays. Such bundles are the last, and have no name.
     """
-    numbers = np.flatnonzero(_reporting(view))
+    numbers = np.flatnonzero(_find_reporting(view))
     place = np.full(len(view.brokers), -1)
     place[numbers] = np.arange(len(numbers))
     rows = np.flatnonzero((past.owners >= 0) & (past.weights > ROUND_OFF**2 * past.weights.sum()))
@@ -290,8 +290,8 @@ class _RebalanceCycle:
             owners, allowed = plan.owners, problem.owners.copy()
             if not self._is_worth(owners):
                 return 0
-            for row in self._moves(owners):
-                ruling = yield Probe(self._unload(row, owners[row]))
+            for row in self._list_moves(owners):
+                ruling = yield Probe(self._build_unload(row, owners[row]))
                 if ruling.accepted:
                     allowed[row] = owners[row]
                     self._takes[owners[row]] = True
@@ -299,18 +299,18 @@ class _RebalanceCycle:
                     self.refused = True
                     yield from self._learn(row, owners[row], ruling)
             if (allowed == owners).all() or (attempt + 1 == _ATTEMPTS and self._is_worth(allowed)):
-                for row in self._moves(allowed):
-                    if (yield self._unload(row, allowed[row])).accepted:
+                for row in self._list_moves(allowed):
+                    if (yield self._build_unload(row, allowed[row])).accepted:
                         self.moved.append(self._names[row])
                 return len(self.moved)
         return 0
 
-    def _moves(self, owners: Ints) -> list[int]:
+    def _list_moves(self, owners: Ints) -> list[int]:
         # In an order that depends on nothing else, the heaviest first.
         moves = np.flatnonzero(owners != self._problem.owners).tolist()
         return sorted(moves, key=lambda row: (-self._problem.weights[row], self._names[row]))
 
-    def _unload(self, row: int, destination: int) -> Unload:
+    def _build_unload(self, row: int, destination: int) -> Unload:
         source = self._ids[self._problem.owners[row]]
         return Unload(self._names[row], source, self._ids[destination], reason=self._reason)
 
@@ -321,7 +321,7 @@ class _RebalanceCycle:
             if place == problem.owners[row] or not problem.admitted[row, place]:
                 continue
             if place != refusing:
-                ruling = yield Probe(self._unload(row, place))
+                ruling = yield Probe(self._build_unload(row, place))
             if ruling.accepted:
                 self._takes[place] = True
             elif ruling.reason is Reason.DESTINATION_FILTERED:

@@ -49,21 +49,21 @@ class RoundRobin:
         """Give odds 1 to the candidate whose turn it is."""
         ids = brokers.ids
         odds = np.zeros(len(ids))
-        turn, listed = _turn(ids, view.memory)
+        turn, listed = _find_turn(ids, view.memory)
         odds[ids.index(listed[turn])] = 1.0
         return odds
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Keep the list of candidates that this turn used."""
         # Here and not in `remember`, which does not see the candidates.
-        memory["brokers"] = list(_turn(offer.brokers.ids, memory)[1])
+        memory["brokers"] = list(_find_turn(offer.brokers.ids, memory)[1])
 
     def remember(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
         """Move on by one."""
         memory["counter"] = (memory.get("counter", 0) + 1) % _WRAP
 
 
-def _turn(ids: Sequence[str], memory: Mapping[str, Any]) -> tuple[int, Sequence[str]]:
+def _find_turn(ids: Sequence[str], memory: Mapping[str, Any]) -> tuple[int, Sequence[str]]:
     # The position whose turn it is, and the list it belongs to.
     turn, listed = memory.get("counter", 0) % len(ids), memory.get("brokers", ())
     is_usable = len(listed) == len(ids) and listed[turn] in ids

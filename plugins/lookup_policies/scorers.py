@@ -59,14 +59,14 @@ class PropertyMatch:
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> FloatArray:
         """Compute the weighted mean of the keys' scores."""
         if not self.keys:
-            return self._matches(self.key, request, brokers)
+            return self._score_key(self.key, request, brokers)
         # In sorted order, so equal parts score equally to the last bit for any order of their keys.
-        terms = [weight * self._matches(key, request, brokers) for key, weight in sorted(self.keys.items())]
+        terms = [weight * self._score_key(key, request, brokers) for key, weight in sorted(self.keys.items())]
         means: FloatArray = np.sum(terms, axis=0) / sum(self.keys[key] for key in sorted(self.keys))
         # Round-off may lift the mean of ones above 1.0, which the engine would refuse.
         return np.minimum(means, 1.0)
 
-    def _matches(self, key: str, request: LookupRequest, brokers: Candidates) -> FloatArray:
+    def _score_key(self, key: str, request: LookupRequest, brokers: Candidates) -> FloatArray:
         wanted = request.property_of(key)
         if wanted is None:
             return np.full(len(brokers), self.unasked)
@@ -117,7 +117,7 @@ class TopologyDistance:
         def closeness(broker: Broker) -> float:
             """Score one broker: 1.0 at the client's location, 0.0 at the greatest distance."""
             distance = view.topology.distance(location, broker.location)
-            return self.unknown if distance is None else 1.0 - distance / (_greatest(topology) or 1.0)
+            return self.unknown if distance is None else 1.0 - distance / (_find_greatest(topology) or 1.0)
 
         # Once per roster and location, since clients come from few locations, and distances are slow to compute.
         scores = brokers.column((self, location, topology), closeness).astype(np.float64)
@@ -138,7 +138,7 @@ class _TopologyKey:
 
 
 @lru_cache(maxsize=64)
-def _greatest(key: _TopologyKey) -> float:
+def _find_greatest(key: _TopologyKey) -> float:
     topology = key.topology
     places = sorted({place for edge in topology.edges for place in (edge.a, edge.b)})
     # Links are between places of one level that they do not name, so any level measures them.

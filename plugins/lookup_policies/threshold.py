@@ -107,10 +107,10 @@ class Threshold:
         # Two reasons, so that a report shows which limit stood in the way.
         is_enough = any(load is not None for load in needed.values())
         idle = CycleReason.NO_BUNDLES if is_enough else CycleReason.TOO_LITTLE
-        short = None if accepted else self._short(view, usage, over)
+        short = None if accepted else self._describe_shortfall(view, usage, over)
         return outcome_of(usage, accepted, over=over, reason=reason, idle=idle, short=short)
 
-    def _short(self, view: ClusterView, usage: Figures, over: Figures) -> Shortfall | None:
+    def _describe_shortfall(self, view: ClusterView, usage: Figures, over: Figures) -> Shortfall | None:
         # The obstacle for the busiest broker, which is the average, the smallest load worth moving, or its last bundle.
         average = average_of(usage.values())
         if not over:

@@ -122,12 +122,15 @@ class Transfer:
             memory["hits"] = 0
             cooling.update(dict.fromkeys(cycle.sources, view.now_us))
             label, reason = CycleLabel.SUCCESS, cycle.reasons[0]
-        modelled, short = cycle.stats.deviation, None if cycle.sources else self._short(cycle, memory["hits"])
+        modelled, short = (
+            cycle.stats.deviation,
+            None if cycle.sources else self._describe_shortfall(cycle, memory["hits"]),
+        )
         return CycleOutcome(
             label, reason, stats.average, stats.deviation, modelled, over=over, excess=excess, short=short
         )
 
-    def _short(self, cycle: _TransferCycle, hits: int) -> Shortfall | None:
+    def _describe_shortfall(self, cycle: _TransferCycle, hits: int) -> Shortfall | None:
         # The obstacle, which is the condition, its count, or the last bundle of the fullest broker.
         if not hits:
             return Shortfall(cycle.stats.deviation, "deviation of usage", self.target_std)
@@ -287,7 +290,7 @@ class _Pair:
                 self.out, remaining = self.out + offered.load, remaining - 1
                 self.sources.append(self.source)
                 for entry in back:
-                    if (yield self._back(entry)).accepted:
+                    if (yield self._build_return(entry)).accepted:
                         self.sources.append(self.destination)
                         # Pulsar counts returned bundles only in its debug mode, see `quirks`.
                         if self.part.debug or self.part.quirks == "intended":
@@ -295,9 +298,9 @@ class _Pair:
 
     def stats_after_moves(self, stats: LoadStats) -> LoadStats:
         """Compute the figures after the moves of this pair."""
-        return stats.after_move(*self.usage, self._moved_usage(self.out - self.gain))
+        return stats.after_move(*self.usage, self._compute_moved_usage(self.out - self.gain))
 
-    def _moved_usage(self, load: float) -> float:
+    def _compute_moved_usage(self, load: float) -> float:
         return load * self.usage[0] / self.load[0] if self.load[0] else 0.0
 
     def _find_swap(self, offered: float) -> Generator[Unload | Probe, Ruling, Sequence[BundleLoad]]:
@@ -308,7 +311,7 @@ class _Pair:
         for entry in self.returns:
             if not entry.load or not (source + entry.load < whole and destination - entry.load < whole):
                 continue
-            if not (yield Probe(self._back(entry))).accepted:
+            if not (yield Probe(self._build_return(entry))).accepted:
                 continue
             source, destination = source + entry.load, destination - entry.load
             back.append(entry)
@@ -316,9 +319,9 @@ class _Pair:
                 if self.part.quirks == "upstream":
                     return back
                 # Load may even out while usage does not, if usage does not go with load.
-                return back if self._moved_usage(whole - source) < self.usage[0] - self.usage[1] else ()
+                return back if self._compute_moved_usage(whole - source) < self.usage[0] - self.usage[1] else ()
         return ()
 
-    def _back(self, entry: BundleLoad) -> Unload:
+    def _build_return(self, entry: BundleLoad) -> Unload:
         is_exempt = self.part.quirks == "upstream"
         return Unload(entry.bundle, self.destination, self.source, self.reason, in_exchange=is_exempt)

@@ -97,7 +97,7 @@ class Uniform:
         if not throughput:
             return no_figures(view)
         rates = {} if view.load.rates is None else read_column(view, view.load.rates)
-        excess = self._excess(rates, throughput)
+        excess = self._compute_excess(rates, throughput)
         # A broker keeps its last bundle, since unloading it would only move the load to another broker.
         accepted, idle = 0, CycleReason.NO_BUNDLES
         if excess is not None and excess.required < excess.minimum:
@@ -112,13 +112,13 @@ class Uniform:
                     continue
                 ruling = yield Unload(entry.bundle, view.brokers[excess.broker].id)
                 if ruling.accepted:
-                    accepted, remaining = accepted + 1, remaining - self._whole(traffic)
+                    accepted, remaining = accepted + 1, remaining - self._round_down(traffic)
         over = {} if excess is None else {excess.broker: excess.ahead}
         usage = read_column(view, view.load.measured)
-        short = self._short(view, rates, throughput, excess)
+        short = self._describe_shortfall(view, rates, throughput, excess)
         return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, short=short)
 
-    def _short(
+    def _describe_shortfall(
         self, view: ClusterView, rates: Figures, throughput: Figures, excess: _Excess | None
     ) -> Shortfall | None:
         if excess is not None and excess.required < excess.minimum:
@@ -128,31 +128,31 @@ class Uniform:
         if excess is not None:
             return few_bundles(view, excess.broker)
         if rates and self.rate_difference:
-            _, most, least = self._extremes(rates)
+            _, most, least = self._find_extremes(rates)
             return Shortfall(
                 (most - least) * 100.0 / least, "% more messages than the idlest broker", self.rate_difference * 100.0
             )
         if not self.throughput_multiple:
             return None
-        _, most, least = self._extremes(throughput)
+        _, most, least = self._find_extremes(throughput)
         return Shortfall(most / least, "times the traffic of the idlest broker", self.throughput_multiple)
 
-    def _excess(self, rates: Figures, throughput: Figures) -> _Excess | None:
+    def _compute_excess(self, rates: Figures, throughput: Figures) -> _Excess | None:
         # Messages come first. Throughput counts only if they are not known, or no broker is ahead by them.
         if rates and self.rate_difference:
-            busiest, most, least = self._extremes(rates)
+            busiest, most, least = self._find_extremes(rates)
             if (most - least) * 100 / least > self.rate_difference * 100:
-                required = self._whole((most - least) * self.max_share)
+                required = self._round_down((most - least) * self.max_share)
                 ahead = (most - least) / least - self.rate_difference
                 return _Excess(busiest, required, self.min_rate, is_messages=True, ahead=ahead)
-        busiest, most, least = self._extremes(throughput)
+        busiest, most, least = self._find_extremes(throughput)
         if not self.throughput_multiple or most / least <= self.throughput_multiple:
             return None
-        required = self._whole((most - least) * self.max_share)
+        required = self._round_down((most - least) * self.max_share)
         ahead = most / least - self.throughput_multiple
         return _Excess(busiest, required, self.min_throughput, is_messages=False, ahead=ahead)
 
-    def _extremes(self, figures: Figures) -> tuple[int, float, float]:
+    def _find_extremes(self, figures: Figures) -> tuple[int, float, float]:
         # Number of the busiest, the first of equals, its figure, and that of the least busy.
         busiest = max(figures, key=lambda number: figures[number])
         least = min(figures.values())
@@ -161,6 +161,6 @@ class Uniform:
             least = min(least, float(_MAX_INT))
         return busiest, figures[busiest], 1.0 if abs(least) <= _EPSILON else least
 
-    def _whole(self, figure: float) -> float:
+    def _round_down(self, figure: float) -> float:
         # Java's (int) cuts fractions off and stops at the largest integer.
         return float(min(int(figure), _MAX_INT)) if self.quirks == "upstream" else figure

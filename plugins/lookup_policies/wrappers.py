@@ -78,14 +78,14 @@ class Wrapper:
         Raises:
             AttributeError: if no selector inside has it, so that the wrapper does not count as one with memory.
         """
-        return self._each("remember")
+        return self._call_each("remember")
 
     @property
     def observe(self) -> Callable[..., None]:
         """A function that calls `observe` in the same way. It raises `AttributeError` in the same way."""
-        return self._each("observe")
+        return self._call_each("observe")
 
-    def _each(self, method: str) -> Callable[..., None]:
+    def _call_each(self, method: str) -> Callable[..., None]:
         if not any(hasattr(selector, method) for selector in self.inside_of()):
             raise AttributeError(f"no selector inside has {method!r}")
 

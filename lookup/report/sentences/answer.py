@@ -56,10 +56,10 @@ def wholes(results: Results) -> list[Figure]:
     """List the compared figures that are part of no other, as moves of one cause are part of all moves."""
     names = {row.name for row in results.verdicts}
 
-    def whole(row: Figure) -> str | None:
+    def find_whole(row: Figure) -> str | None:
         return _PARTS_OF.get(row.metric) if row.key is None else row.metric
 
-    return [row for row in results.verdicts if (whole(row), None) not in names]
+    return [row for row in results.verdicts if (find_whole(row), None) not in names]
 
 
 def may_fail(row: Figure, results: Results) -> bool:
@@ -131,7 +131,7 @@ def rank_candidates(results: Results) -> list[str]:
     """
     aimed, rows = aims(results), wholes(results)
 
-    def size(row: Figure) -> float:
+    def compute_size(row: Figure) -> float:
         before = abs(values_of(results, row)[0])
         part = row.gain if row.unit == "ratio" else row.gain / (before or math.inf)
         return part if math.isfinite(part) else 0.0
@@ -143,7 +143,7 @@ def rank_candidates(results: Results) -> list[str]:
             -sum(may_fail(row, results) for row in own),
             net_score(deciding),
             net_score(own),
-            sum(size(row) for row in own if row.name in aimed),
+            sum(compute_size(row) for row in own if row.name in aimed),
         )
 
     return sorted(results.candidates, key=rank, reverse=True)
@@ -197,10 +197,10 @@ def answer(results: Results) -> Answer:
             return Answer("switch", f"Switch to {best}: it {_describe_effects(results, found)}", best)
         return Answer("unclear", f"Cannot tell: {best} {_describe_effects(results, found)}", best)
     if found.fatal or found.losses:
-        return Answer("keep", f"Keep {incumbent}: {_against(results, order, found)}", best)
+        return Answer("keep", f"Keep {incumbent}: {_describe_against(results, order, found)}", best)
     if any(row.gain for row in found.unclear):
         return Answer("unclear", f"Cannot tell: {_describe_missed(results, best, found)}")
-    return Answer("keep", f"Keep {incumbent}: {_equal(results, order)}")
+    return Answer("keep", f"Keep {incumbent}: {_describe_equal(results, order)}")
 
 
 def _describe_effects(results: Results, found: Findings) -> str:
@@ -222,7 +222,7 @@ def _describe_effects(results: Results, found: Findings) -> str:
     return f"{text}."
 
 
-def _equal(results: Results, order: Sequence[str]) -> str:
+def _describe_equal(results: Results, order: Sequence[str]) -> str:
     others = [(name, of) for name in order[1:] for of in [findings_of(results, name)] if of.fatal or of.losses]
     if not others:
         return "no candidate differs by more than the margin."
@@ -231,7 +231,7 @@ def _equal(results: Results, order: Sequence[str]) -> str:
     return f"{order[0]} does not differ by more than the margin, and {name} {losses}."
 
 
-def _against(results: Results, order: Sequence[str], found: Findings) -> str:
+def _describe_against(results: Results, order: Sequence[str], found: Findings) -> str:
     best, others = order[0], len(order) - 1
     losses = found.fatal or found.losses
     gains, clauses = clauses_of(results, found.gains, found), join_clauses(clauses_of(results, losses, found))

@@ -58,28 +58,28 @@ def card(results: Results, policy: str, folder: str = PLACE, *, is_first: bool =
     """
     group = [name for name in results.like(policy) if name != results.incumbent]
     found = findings_of(results, policy)
-    step, command = _next_step(results, policy, found, folder)
+    step, command = _choose_next_step(results, policy, found, folder)
     if results.incumbent in results.like(policy):
         sentence = f"Takes the same decisions as {results.incumbent} on this log."
         step, command = "Nothing.", ""
     else:
-        sentence = _sentence(results, found, is_first=is_first)
+        sentence = _write_sentence(results, found, is_first=is_first)
     return Card(
         title=f"{title_of(group)} (identical)" if len(group) > 1 else policy,
         sentence=sentence,
         rows=(
-            ("Gain", [_facet(results, row) for row in found.gains], "no significant gain"),
-            ("Cost", [_facet(results, row) for row in found.losses], "no significant loss"),
-            ("Unclear", [_facet(results, row) for row in found.unclear], ""),
+            ("Gain", [_build_facet(results, row) for row in found.gains], "no significant gain"),
+            ("Cost", [_build_facet(results, row) for row in found.losses], "no significant loss"),
+            ("Unclear", [_build_facet(results, row) for row in found.unclear], ""),
         ),
-        certainty=_certainty(results, found),
+        certainty=_describe_certainty(results, found),
         step=step,
         command=command,
-        style=_style(results, found),
+        style=_choose_style(results, found),
     )
 
 
-def _style(results: Results, found: Findings) -> str:
+def _choose_style(results: Results, found: Findings) -> str:
     if found.fatal or (found.losses and not found.gains):
         return "worse"
     net = net_score(row for row in found.decided if row.primary or row.name in aims(results))
@@ -87,7 +87,7 @@ def _style(results: Results, found: Findings) -> str:
     return "better" if is_firm and (net > 0 or not found.losses) else "inconclusive"
 
 
-def _sentence(results: Results, found: Findings, *, is_first: bool) -> str:
+def _write_sentence(results: Results, found: Findings, *, is_first: bool) -> str:
     gains, losses = clauses_of(results, found.gains, found), clauses_of(results, found.losses, found)
     same = [name_of(row.name) for row in found.same if row.primary or not found.decided]
     parts = []
@@ -111,7 +111,7 @@ def _sentence(results: Results, found: Findings, *, is_first: bool) -> str:
     return " ".join(sentences) or "Nothing was measured to judge it by."
 
 
-def _facet(results: Results, row: Figure) -> Facet:
+def _build_facet(results: Results, row: Figure) -> Facet:
     before, after = values_of(results, row)
     return Facet(
         words=head_of(row.name),
@@ -120,11 +120,11 @@ def _facet(results: Results, row: Figure) -> Facet:
         after=amount_text(after, row),
         change=change_text(before, after, row),
         span=span_text(row.change_low, row.change_high, row),
-        word=_facet_word(results, row),
+        word=_choose_facet_word(results, row),
     )
 
 
-def _facet_word(results: Results, row: Figure) -> str:
+def _choose_facet_word(results: Results, row: Figure) -> str:
     if row.alone is not None:
         return f"{row.alone} if it were the only comparison"
     least = results.smallest_visible(row)
@@ -133,7 +133,7 @@ def _facet_word(results: Results, row: Figure) -> str:
     return f"unclear, since changes below {size_text(least, row)} cannot be seen on this log"
 
 
-def _certainty(results: Results, found: Findings) -> str:
+def _describe_certainty(results: Results, found: Findings) -> str:
     texts = []
     firm = [row for row in found.decided if row.holds_for == "policy"]
     chances = [row.p_family for row in firm if not math.isnan(row.p_family)]
@@ -205,7 +205,7 @@ def _estimate_needed(results: Results, policy: str, found: Findings) -> _Needed 
     return min(needs, key=lambda needed: (needed.seeds is None, needed.seeds or needed.factor), default=None)
 
 
-def _next_step(results: Results, policy: str, found: Findings, folder: str) -> tuple[str, str]:
+def _choose_next_step(results: Results, policy: str, found: Findings, folder: str) -> tuple[str, str]:
     candidate = None if policy == winner_of(results) else policy
     if policy in results.cannot_act:
         return f"It lacks something on this log: {results.cannot_act[policy]}.", ""

@@ -23,8 +23,8 @@ _FEWEST = 5
 def cautions(results: Results) -> list[str]:
     """List the facts that a reader should know, starting with facts that may invalidate all figures."""
     about = (
-        no_answer_sentences, _disagreeing_clusters, _units, _conditions, _few_seeds, _one_placement, _inputs, _fidelity,
-        _distances,
+        no_answer_sentences, _describe_clusters, _describe_units, _describe_conditions, _describe_few_seeds,
+        _describe_placement, _describe_inputs, _describe_fidelity, _describe_distances,
     )  # fmt: skip
     return [sentence for sentences in about for sentence in sentences(results)]
 
@@ -42,18 +42,18 @@ def no_answer_sentences(results: Results) -> Iterator[str]:
 
 def idle_sentences(results: Results) -> Iterator[str]:
     """Name the policies that cannot act on this log, with a remedy, as the first line of every report."""
-    for reason, names in _by_reason(results.cannot_act).items():
+    for reason, names in _group_by_reason(results.cannot_act).items():
         yield f"{join_names(names)} cannot act on this log: {reason}."
 
 
-def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+def _group_by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     policies: dict[str, list[str]] = {}
     for policy, reason in reasons.items():
         policies.setdefault(reason, []).append(policy)
     return policies
 
 
-def _disagreeing_clusters(results: Results) -> Iterator[str]:
+def _describe_clusters(results: Results) -> Iterator[str]:
     of_figure: dict[tuple[str, str], list[Figure]] = {}
     for row in results.figures:
         if row.scope == "cluster" and row.has_interval:
@@ -70,14 +70,14 @@ def _disagreeing_clusters(results: Results) -> Iterator[str]:
         yield f"Clusters disagree on {label} of {policy}: {', '.join(texts)}."
 
 
-def _demand(results: Results) -> Figure | None:
+def _find_demand(results: Results) -> Figure | None:
     """Find the figure with the units of the whole demand, which is answers, else the first one with units."""
     own = [row for row in results.pooled.values() if row.policy == results.incumbent and row.units is not None]
     return min(own, key=lambda row: row.metric != "answered_ratio", default=None)
 
 
-def _units(results: Results) -> Iterator[str]:
-    row = _demand(results)
+def _describe_units(results: Results) -> Iterator[str]:
+    row = _find_demand(results)
     if row is None or row.units is None or row.unit_count is None or not results.verdicts:
         return
     count = quantity(row.unit_count, row.units[:-1])
@@ -90,10 +90,10 @@ def _units(results: Results) -> Iterator[str]:
     yield f"{text}."
 
 
-def _conditions(results: Results) -> Iterator[str]:
+def _describe_conditions(results: Results) -> Iterator[str]:
     figures: dict[str, list[Figure]] = {}
     # Where this holds for the whole demand, the units show it.
-    demand = _demand(results)
+    demand = _find_demand(results)
     is_said = demand is not None and demand.units_assumed
     for row in results.verdicts:
         if row.is_decided and row.holds_for in ("hours", "" if is_said else "independence"):
@@ -106,7 +106,7 @@ def _conditions(results: Results) -> Iterator[str]:
         )
 
 
-def _few_seeds(results: Results) -> Iterator[str]:
+def _describe_few_seeds(results: Results) -> Iterator[str]:
     seeds, together = len(results.seeds), results.comparisons.deciding
     if results.verdicts and 1 < seeds < _FEWEST:
         # By Student's t and the number of replicates.
@@ -123,16 +123,16 @@ def _few_seeds(results: Results) -> Iterator[str]:
         )
 
 
-def _one_placement(results: Results) -> Iterator[str]:
+def _describe_placement(results: Results) -> Iterator[str]:
     decides = "decide" if results.rules.accept_placement else "do not decide"
-    for reason, names in _by_reason(results.placed_once).items() if results.verdicts else ():
+    for reason, names in _group_by_reason(results.placed_once).items() if results.verdicts else ():
         yield (
             f"{', '.join(names)}: {reason}. Its verdicts hold for this placement only (△ ▽), and "
             f"{decides} the exit code."
         )
 
 
-def _inputs(results: Results) -> Iterator[str]:
+def _describe_inputs(results: Results) -> Iterator[str]:
     inputs, evaluation = results.inputs, results.evaluation
     if inputs.capacity == "assumed":
         yield (
@@ -150,7 +150,7 @@ def _inputs(results: Results) -> Iterator[str]:
         yield f"{finding.sentence}."
 
 
-def _fidelity(results: Results) -> Iterator[str]:
+def _describe_fidelity(results: Results) -> Iterator[str]:
     own = [row for row in results.pooled.values() if row.policy == results.incumbent]
     compared = [row for row in own if row.no_gap is not None or not math.isnan(row.gap)]
     if compared and all(math.isnan(row.gap) for row in compared):
@@ -169,7 +169,7 @@ def _fidelity(results: Results) -> Iterator[str]:
         )
 
 
-def _distances(results: Results) -> Iterator[str]:
+def _describe_distances(results: Results) -> Iterator[str]:
     shares = [row.value for row in results.pooled.values() if row.metric == "network_covered_ratio"]
     least = min((share for share in shares if not math.isnan(share)), default=1.0)
     if least == 0.0:

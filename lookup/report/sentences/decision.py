@@ -27,7 +27,11 @@ _NO_ADVANTAGE = 0.001
 def conclusion(results: Results) -> str:
     """Explain the exit code, and count the primary comparisons that are undecided."""
     count = len(_list_undecided(results))
-    return f"{_decision(results)} Undecided: {_share(results)}." if count else _decision(results)
+    return (
+        f"{_describe_decision(results)} Undecided: {_describe_share(results)}."
+        if count
+        else _describe_decision(results)
+    )
 
 
 def opening(results: Results) -> list[str]:
@@ -35,7 +39,7 @@ def opening(results: Results) -> list[str]:
     return [answer(results).sentence, conclusion(results), *filter(None, [luck_sentence(results)])]
 
 
-def _decision(results: Results) -> str:
+def _describe_decision(results: Results) -> str:
     if not results.candidates:
         return "Only the incumbent was replayed, so there are no verdicts (exit code 0)."
     if results.exit_code == 3:
@@ -64,7 +68,7 @@ def _list_undecided(results: Results) -> list[Figure]:
     return [row for row in primary if row.is_open or not may_decide(row.holds_for, results.rules)]
 
 
-def _share(results: Results) -> str:
+def _describe_share(results: Results) -> str:
     count, primary = len(_list_undecided(results)), sum(row.primary for row in results.verdicts)
     if count == primary:
         return "every primary comparison"
@@ -77,12 +81,12 @@ def undecided_figures(results: Results) -> list[str]:
     for row in _list_undecided(results):
         of_name.setdefault(row.label, []).append(row)
     return [
-        f"{label} of {join_clauses([row.policy for row in rows])}: {_why_open(results, rows)}."
+        f"{label} of {join_clauses([row.policy for row in rows])}: {_explain_open(results, rows)}."
         for label, rows in of_name.items()
     ]
 
 
-def _why_open(results: Results, rows: Sequence[Figure]) -> str:
+def _explain_open(results: Results, rows: Sequence[Figure]) -> str:
     # Without a probability a comparison has too few observations, so that its interval shows nothing.
     open_ = [row for row in rows if row.is_open and not math.isnan(row.p_value)]
     if not open_:

@@ -29,7 +29,7 @@ class ImbalanceMaxMean(CellQuotient):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Compute max / mean x weight, and weight, shape (n_cells, 2)."""
-        served = _served_by_registered(batch.cells)
+        served = _select_registered(batch.cells)
         # mean = weight / brokers, hence max / mean x weight = max x brokers, without a division by an empty cell
         brokers = batch.cells.registered.sum(axis=1)
         return np.stack([served.max(axis=1, initial=0.0) * brokers, served.sum(axis=1)], axis=1)
@@ -46,7 +46,7 @@ class ImbalanceCv(CellQuotient):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Compute deviation / mean x weight, and weight, shape (n_cells, 2)."""
-        served = _served_by_registered(batch.cells)
+        served = _select_registered(batch.cells)
         brokers, weight = batch.cells.registered.sum(axis=1).astype(np.float64), served.sum(axis=1)
         mean = weight / np.maximum(brokers, 1)
         squares = np.where(batch.cells.registered, (served - mean[:, None]) ** 2, 0.0).sum(axis=1)
@@ -86,7 +86,7 @@ class LoadVariation(CellQuotient):
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Compute discounted variation against the previous cell, and weight, shape (n_cells, 2)."""
         cells = batch.cells
-        steps, serving = np.zeros(cells.served.shape), _served_by_registered(cells)
+        steps, serving = np.zeros(cells.served.shape), _select_registered(cells)
         broker, cell = cells.registered.T.nonzero()
         # Cells before a broker's first served lookup are left out, since its first load is not a swing.
         is_step = (broker[1:] == broker[:-1]) & np.logical_or.accumulate(serving > 0)[cell[:-1], broker[:-1]]
@@ -94,6 +94,6 @@ class LoadVariation(CellQuotient):
         return np.stack([discount_trend(steps).sum(axis=1), serving.sum(axis=1)], axis=1)
 
 
-def _served_by_registered(cells: Cells) -> FloatArray:
+def _select_registered(cells: Cells) -> FloatArray:
     """Compute the weight that registered brokers served by cell, 0.0 for others, shape (n_cells, n_brokers)."""
     return np.where(cells.registered, cells.served, 0.0)

@@ -49,11 +49,11 @@ class Moves(ChangeTotal):
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Count moves, all or those of one cause, shape (n_bundles + n_events, 1)."""
 
-        def of_cause(changes: OwnerChanges) -> FloatArray:
+        def select_cause(changes: OwnerChanges) -> FloatArray:
             moves = _moves_of(changes)
             return (moves if key is None else moves & (changes.cause == key)).astype(np.float64)
 
-        return _sum_changes(batch, of_cause)
+        return _sum_changes(batch, select_cause)
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class RedundantMoves(ChangeTotal):
         """Count redundant moves, shape (n_bundles + n_events, 1)."""
         window_us = batch.window_s * 1_000_000
 
-        def redundant(changes: OwnerChanges) -> FloatArray:
+        def mark_redundant(changes: OwnerChanges) -> FloatArray:
             moves = np.flatnonzero(_moves_of(changes))
             # Stable, so moves of a bundle become neighbours and stay in order of time. The children of a split each
             # have a path of their own.
             moves = moves[np.argsort(changes.path[moves], kind="stable")]
-            left = _last_departures(changes, moves)
+            left = _find_last_departures(changes, moves)
             returns = np.flatnonzero(left >= 0)
             returns = returns[changes.ts[moves[returns]] - changes.ts[moves[left[returns]]] <= window_us]
             # Every move in a closed interval [departure, return] is redundant. The number of open intervals increases
@@ -95,7 +95,7 @@ class RedundantMoves(ChangeTotal):
             marks[moves[np.cumsum(depth)[:size] > 0]] = 1.0
             return marks
 
-        return _sum_changes(batch, redundant)
+        return _sum_changes(batch, mark_redundant)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class _GraphMoves(ChangeTotal):
         # The earlier epochs of a run do not have changes, and must not remove those of the last from the cache.
         if batch.changes is None or not len(batch.changes.bundle):
             return np.zeros((len(batch.bundles) + len(batch.events), 1))
-        moves, are_on_cycles = _graph(batch.changes)
+        moves, are_on_cycles = _build_graph(batch.changes)
         counted = np.zeros(len(batch.changes.bundle))
         counted[moves[are_on_cycles == self.on_cycles]] = 1.0
         return per_unit(batch, batch.changes, counted)
@@ -148,7 +148,7 @@ class NecessaryMoves(_GraphMoves):
 
 # Two metrics in a row need the graph of the same changes. Changes are equal by identity.
 @lru_cache(maxsize=1)
-def _graph(changes: OwnerChanges) -> tuple[IndexArray, BoolArray]:
+def _build_graph(changes: OwnerChanges) -> tuple[IndexArray, BoolArray]:
     moves = np.flatnonzero(_moves_of(changes))
     return moves, on_cycles(changes.source[moves], changes.broker[moves])
 
@@ -165,7 +165,7 @@ def _sum_changes(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> 
     return per_unit(batch, batch.changes, figure(batch.changes))
 
 
-def _last_departures(changes: OwnerChanges, moves: IndexArray) -> IndexArray:
+def _find_last_departures(changes: OwnerChanges, moves: IndexArray) -> IndexArray:
     """Find for each move the position in `moves` of the latest earlier departure from its destination, or -1.
 
     Both ends of all moves are sorted together by (bundle, broker, position). The departure is the last one before.
