@@ -109,7 +109,7 @@ check: $(VENV)/.installed-test
 	$(BIN)/lint-imports
 	$(BIN)/vulture
 	$(BIN)/python scripts/rooms.py
-	$(BIN)/python scripts/prose.py README.md docs
+	$(BIN)/python scripts/prose.py
 	$(BIN)/sphinx-build $(SPHINX) docs/_build/html
 
 SPHINX := -q -W --keep-going -b html docs

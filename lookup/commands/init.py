@@ -35,61 +35,26 @@ _MOST = 50
 #: Brokers that are proposed at least, and for each label.
 _LEAST, _OF_A_LABEL = 6, 2
 
-_EVALUATION = """\
-# Policies for topic lookups, replayed over a log and compared with one of them.
-# Every key is explained in docs/settings.md; `lookup config check {file}` finds mistakes.
-
-# A name is a policy that ships, `lookup config list` has them all; a path or a table of your own may stand beside it.
-policies = [
-    {today}
-{candidates}
-]
-
-{plugins}[evaluation]
-incumbent = {incumbent}  # the policy that the others are compared with: what your cluster runs today
-load = "simulated"              # each policy sees the load that it has brought about itself
-default_bundles = {bundles:<14}# bundles of a namespace: defaultNumberOfNamespaceBundles of your cluster
-{off}balance_s = 900                 # seconds of a cell of balance; the default is 3600, a log should have 20 of them
-# session_s = 300               # seconds that a lookup counts as load; the default is 60, `lookup inspect` suggests one
-# seeds = 20                    # more replicates give narrower intervals; the default is 7
-# warmup_s = 1800               # seconds at the beginning that are simulated and not scored
-
-{off}[verdict]
-{off}block_s = 900                   # seconds that are one observation at least; `lookup inspect` suggests fewer
-
-# What may not get worse; a candidate that is worse in one of them gives exit code 3.
-# primary = ["answered_ratio", "imbalance_max_mean"]
-
-[inputs]
-{inputs}
-"""
+#: Files whose gaps `str.format` fills.
+_TEMPLATES = Path(__file__).with_name("settings_template")
 _SHIPPED = """
-    "shipped:random",           # what every policy has to beat
-    "shipped:rendezvous",       # a hash of bundle and broker: few moves if a broker leaves"""
+    "shipped:random",           # the least that every policy has to beat
+    "shipped:rendezvous",       # a hash of bundle and broker, with few moves if a broker leaves"""
 _BROKERS = """
-# The brokers. `capacity` is the weight per second at which one is fully used, with BUNDLES bytes per second; without it
-# it is assumed, and the report says so; `lookup inspect` prints what a broker serves on average. A broker that leaves
-# has `until`, one that joins `from`.{labels}
+# The brokers. `capacity` is the weight per second, or with BUNDLES the bytes per second, at which a broker is full. A
+# missing capacity is assumed, which the report notes. `lookup inspect` prints the mean load of a broker. Give a broker
+# that leaves `until`, and a broker that joins `from`.{labels}
 {entries}
 """
 _DEALT = """
-# No log says where brokers stand: the labels below are dealt in turn, put in those that yours have. With one broker for
-# a label, a policy that goes by labels has no choice, and a verdict on it may hold for one placement only."""
+# The log does not have the labels of brokers. The labels below are assigned in turn, so replace them by your own. With
+# one broker for a label, a policy by labels has no choice, and a verdict on it may hold for one placement only."""
 _USES_PROFILE = 'profile = "brokers.toml"'
 _CLIENTS = """
-# Where clients stand, if the log does not say it: labels by address.
+# Labels of clients by address, if the log does not have them.
 # [[clients]]
 # match = { cidr = "10.1.0.0/16" }
 # properties = { rack = "a" }
-"""
-_PROFILE = """\
-# What all brokers of the evaluation have in common. A broker.conf of your cluster may be named in its place:
-# profile = "broker.conf" in evaluation.toml.
-
-load_manager_class_name = "{manager}"
-broker_version = "{version}"
-# capacity = 100.0                # weight per second at which a broker is fully used
-# load_balancer = {{ loadBalancerBrokerMaxTopics = 50_000 }}
 """
 
 
@@ -148,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
         lines["candidates"] = upgrade.policies(os.path.relpath(arguments.broker_conf, folder))
     texts = {"evaluation.toml": _write_evaluation(folder, log, found, beside, lines, arguments.plugin_file)}
     if _USES_PROFILE in texts["evaluation.toml"]:
-        texts["brokers.toml"] = _PROFILE.format(**today)
+        texts["brokers.toml"] = _fill("brokers.toml", **today)
     if found is not None and found.mapping:
         about = f"# {log}: {found.what}.\n# Read with: {_write_ingest_command(folder, log, arguments)}\n\n"
         texts["mapping.toml"] = about + found.mapping
@@ -163,7 +128,8 @@ def _run_scenario(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.folder or ".")
     today = _find_running(folder, None, arguments.broker_conf, None)
     upgrade = upgrade_of(arguments.broker_conf, today["release"], arguments.to)
-    text = upgrade.scenario(today["today"], upgrade.policies(os.path.relpath(arguments.broker_conf, folder)))
+    candidates = upgrade.policies(os.path.relpath(arguments.broker_conf, folder))
+    text = _fill("upgrade.scenario", to=upgrade.to, policies=f"    {today['today']}\n{candidates}")
     _write(folder, {"upgrade.scenario": text})
     simulate = f"lookup simulate {shlex.quote(str(folder / 'upgrade.scenario'))}"
     _print_next(folder, ["upgrade.scenario"], upgrade, [simulate], arguments)
@@ -347,7 +313,8 @@ def _write_evaluation(
         preferring += f'    {{ name = {name}, scorers = {scorers}, selector = "best", shedder = "threshold" }},'
     files = [os.path.relpath(file, folder) for file in plugin_files]
     return (
-        _EVALUATION.format(
+        _fill(
+            "evaluation.toml",
             file=folder / "evaluation.toml",
             plugins=f"plugin_files = {json.dumps(files)}\n\n" if files else "",
             bundles=bundles,
@@ -357,6 +324,10 @@ def _write_evaluation(
         + _BROKERS.format(entries=brokers.rstrip(), labels=_DEALT if _USES_PROFILE in brokers else "")
         + clients
     )
+
+
+def _fill(template: str, **values: object) -> str:
+    return (_TEMPLATES / f"{template}.tmpl").read_text(encoding="utf-8").format(**values)
 
 
 def _write_entry(broker: str, capacity: float | None = None, *, count: int = 0, first: int = 0, **rest: object) -> str:

@@ -14,61 +14,6 @@ from lookup.settings.releases import RELEASES, Release
 
 __all__ = ["Upgrade", "upgrade_of"]
 
-_SCENARIO = """\
-about = \"\"\"
-A cluster before and after an upgrade to Pulsar {to}. One broker restarts, one topic becomes hot, and one broker joins.
-Put in the brokers, namespaces and load of your cluster.\"\"\"
-minutes = 240
-every = 40
-reports = "published"         # brokers see what the others last published, as in a cluster
-
-policies = [
-{policies}
-]
-
-[[brokers]]
-id = "broker-{{n}}:8080"
-count = 6
-capacity = 100.0              # MiB per second at which a broker is full
-
-[[brokers]]
-id = "new-broker:8080"
-capacity = 100.0
-present = false
-
-[[namespaces]]
-name = "public/large"
-bundles = 32
-topics = 400
-load = 200.0                  # MiB per second, in and out
-skew = 0.5                    # topics differ in load: exponent of Zipf's law
-jitter = 0.2
-
-[[namespaces]]
-name = "public/default"
-bundles = 4                   # 32 if it is created under 5.0
-topics = 40
-load = 40.0
-
-[[events]]
-at = 40
-leave = ["broker-1:8080"]
-
-[[events]]
-at = 45
-join = ["broker-1:8080"]
-
-[[events]]
-at = 90
-namespace = "public/default"
-topics = [0]
-factor = 30.0
-
-[[events]]
-at = 160
-join = ["new-broker:8080"]
-"""
-
 
 @dataclass(frozen=True)
 class Upgrade:
@@ -79,10 +24,6 @@ class Upgrade:
     changed: Mapping[str, tuple[Scalar, Scalar]]
     #: by name of a policy, the old defaults that it keeps, each of which acts under the new release
     kept: Mapping[str, Mapping[str, Scalar]]
-
-    def scenario(self, incumbent: str, candidates: str) -> str:
-        """Write a scenario of an invented cluster, for users without a log. Its policies are lines of a list."""
-        return _SCENARIO.format(to=self.to, policies=f"    {incumbent}\n{candidates}")
 
     def policies(self, conf: str) -> str:
         """Write the candidates as entries of `policies`.
