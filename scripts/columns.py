@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lookup.logs.columns import TABLES, Kind
+from lookup.logs.columns import TABLES, Column, Kind
 
 __all__ = ["PAGE", "page_with_columns"]
 
@@ -28,16 +28,22 @@ _KINDS: dict[Kind, str] = {
 def page_with_columns(page: str) -> str:
     """Return the page with its table of columns as the code has them."""
     lines = ["| table | column | type | meaning, unit, range | if absent or null |", "|---|---|---|---|---|"]
-    for table, columns in TABLES.items():
-        for column in columns:
-            if column.is_required:
-                absent = f"{column.absent}, else refused" if column.absent else "refused"
-            else:
-                absent = column.absent or "not known"
-            lines.append(f"| `{table}` | `{column.name}` | {_KINDS[column.kind]} | {column.meaning} | {absent} |")
+    shared = [column for column in TABLES["lookups"] if all(column in columns for columns in TABLES.values())]
+    lines += [_row("all", column) for column in shared]
+    lines += [
+        _row(f"`{table}`", column) for table, columns in TABLES.items() for column in columns if column not in shared
+    ]
     before, _, rest = page.partition(_BEGIN)
     after = rest.partition(_END)[2]
     return before + _BEGIN + "\n" + "\n".join(lines) + "\n\n" + _END + after
+
+
+def _row(table: str, column: Column) -> str:
+    if column.is_required:
+        absent = f"{column.absent}, else refused" if column.absent else "refused"
+    else:
+        absent = column.absent or "not known"
+    return f"| {table} | `{column.name}` | {_KINDS[column.kind]} | {column.meaning} | {absent} |"
 
 
 if __name__ == "__main__":
