@@ -32,93 +32,57 @@ KEYS = tuple(
 
 _KNOWN = frozenset(KEYS)
 
+_AT_ONCE = "a time or limit of changes of owners. In a replay bundles change owners at once"
+_CAPACITY = "the speed of a machine's network. Set the `capacity` of brokers instead"
+_RECORDS = "the storage of ownership records. A replay has none"
+_SIMPLE = "of the simple load manager of early releases. Neither the modular nor the extensible manager reads it"
+
 #: Why nothing here goes by a key.
 REASONS: Mapping[str, str] = {
-    "atLeastOneBundleSelected": ("no release from 4.0 to 5.0 has it: it is in a page of Pulsar's documentation only"),
-    "defaultNumberOfSystemNamespaceBundles": "bundles of `pulsar/system` in 5.0; `[[namespaces]]` can name them",
-    "loadBalancerBrokerComfortLoadLevelPercentage": (
-        "of the simple load manager of early releases; neither the modular nor the extensible manager reads it"
-    ),
-    "loadBalancerBrokerUnderloadedThresholdPercentage": (
-        "of the simple load manager of early releases; neither the modular nor the extensible manager reads it"
-    ),
-    "loadBalancerHostUsageCheckIntervalMinutes": (
-        "how often a broker looks at its own machine; load comes from LOADS or from the replay, a figure per grid cell"
-    ),
-    "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis": (
-        "how long a lookup waits for an owner, and a state may last; in a replay bundles change hands at once"
-    ),
-    "loadBalancerMemoryResourceWeight": "heap is no resource since Pulsar 3.0; a value other than 0 is warned of",
-    "loadBalancerMultiPhaseBundleUnload": (
-        "when clients of a transferred bundle are disconnected; a replay follows lookups, not connections"
-    ),
-    "loadBalancerOverrideBrokerNicSpeedGbps": (
-        "makes up for machines that do not tell the speed of their network; here a broker's `capacity` says what it "
-        "carries"
-    ),
-    "loadBalancerOverrideBrokerNics": (
-        "names the network cards whose speed counts; here a broker's `capacity` says what it carries"
-    ),
-    "loadBalancerPlacementStrategy": (
-        "of the simple load manager of early releases; today's key is `loadBalancerLoadPlacementStrategy`"
-    ),
-    "loadBalancerResourceQuotaUpdateIntervalMinutes": (
-        "how often the modular manager writes quotas to the metadata store; a replay writes none"
-    ),
-    "loadBalancerServiceUnitStateMaxConcurrentOverrides": (
-        "bounds how many overrides the leader has under way; here they take no time, so none waits for another"
-    ),
-    "loadBalancerServiceUnitStateMonitorIntervalInSeconds": (
-        "how often the leader looks for states that are stuck; in a replay bundles change hands at once"
-    ),
-    "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": (
-        "how long records of bundles without owner are kept; a replay keeps no records"
-    ),
-    "loadBalancerServiceUnitTableViewSyncer": (
-        "copies records from one storage into the other while a cluster is moved; a replay has neither"
-    ),
+    "atLeastOneBundleSelected": "in Pulsar's documentation, but in no release from 4.0 to 5.0",
+    "defaultNumberOfSystemNamespaceBundles": "bundles of `pulsar/system` in 5.0. You can list them in `[[namespaces]]`",
+    "loadBalancerBrokerComfortLoadLevelPercentage": _SIMPLE,
+    "loadBalancerBrokerUnderloadedThresholdPercentage": _SIMPLE,
+    "loadBalancerHostUsageCheckIntervalMinutes": "sampling of a machine. Load comes from LOADS or the replay",
+    "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis": _AT_ONCE,
+    "loadBalancerMemoryResourceWeight": "heap has no effect since Pulsar 3.0. A value other than 0 gives a warning",
+    "loadBalancerMultiPhaseBundleUnload": "the time at which clients disconnect. A replay has no connections",
+    "loadBalancerOverrideBrokerNicSpeedGbps": _CAPACITY,
+    "loadBalancerOverrideBrokerNics": _CAPACITY,
+    "loadBalancerPlacementStrategy": _SIMPLE,
+    "loadBalancerResourceQuotaUpdateIntervalMinutes": "the modular manager's quotas. A replay has none",
+    "loadBalancerServiceUnitStateMaxConcurrentOverrides": _AT_ONCE,
+    "loadBalancerServiceUnitStateMonitorIntervalInSeconds": _AT_ONCE,
+    "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": _RECORDS,
+    "loadBalancerServiceUnitTableViewSyncer": _RECORDS,
     "loadBalancerSplitIntervalMinutes": (
-        "a scenario has a split cycle in every minute, a replay has none; the modular manager does not read the key "
-        "and looks at every report"
+        "a scenario has a split cycle in every minute, a replay has none. The modular manager does not read the key"
     ),
     "loadManagerMigrationEnabled": (
-        "whether brokers of one manager send lookups to those of the other, in 5.0; what a replay does by the brokers' "
-        "classes does the filter `load-manager-class`"
+        "forwarding between brokers of two managers, in 5.0. Use the filter `load-manager-class` in a replay"
     ),
-    "loadManagerServiceUnitStateTableViewClassName": (
-        "where records are kept; what differs in the rules is `ChannelStorage` of `lookup.engine.service_unit`, and a "
-        "replay keeps none"
-    ),
-    "namespaceBundleUnloadingTimeoutMs": "how long an operation waits for brokers to answer; nothing here has to wait",
-    "supportedNamespaceBundleSplitAlgorithms": (
-        "a list of what administrators may ask for; a policy names the algorithm it splits by"
-    ),
-    "topicBundleAssignmentStrategy": (
-        "a class that maps topics to bundles; only Pulsar's own, by hash, is built in, and what another one decided "
-        "cannot be read from its name"
-    ),
+    "loadManagerServiceUnitStateTableViewClassName": _RECORDS,
+    "namespaceBundleUnloadingTimeoutMs": _AT_ONCE,
+    "supportedNamespaceBundleSplitAlgorithms": "a limit for administrators. A policy names its algorithm",
+    "topicBundleAssignmentStrategy": "only Pulsar's own assignment of topics to bundles, by hash, is built in",
     **{key: "scalable topics of 5.0 are not modelled" for key in KEYS if key.startswith("scalableTopic")},
 }
 
 _LONG_RUN = (
-    "`modular-split` compares means of the long run, as `BundleSplitterTask` does (4.0.4, 4.2.4). A scenario adds a "
-    "sample to them in every minute; Pulsar adds one at every report of any broker, and forgets a bundle that no "
-    "report names, so there a split may come sooner or later"
+    "`modular-split` compares long-run means like `BundleSplitterTask`. A scenario adds a sample to them each minute, "
+    "Pulsar at every report of any broker, so its splits may come at other times"
 )
 #: What a row has to say beyond where the key acts.
 NOTES: Mapping[str, str] = {
     "loadBalancerAutoUnloadSplitBundlesEnabled": (
-        "the modular manager's (`ModularLoadManagerImpl.checkNamespaceBundleSplit`, 4.0.4, 4.2.4): not if isolation "
-        "permits no other broker. Pulsar does not unload either if the anti-affinity group would not gain; here the "
-        "next lookup of a child decides"
+        "for the modular manager. No unload if isolation permits no other broker. Pulsar also keeps children if their "
+        "anti-affinity group would not gain. Here the next lookup decides"
     ),
     "loadBalancerNamespaceBundleMaxBandwidthMbytes": _LONG_RUN,
-    "loadBalancerNamespaceBundleMaxMsgRate": _LONG_RUN,
+    "loadBalancerNamespaceBundleMaxMsgRate": "see `loadBalancerNamespaceBundleMaxBandwidthMbytes`",
     "loadBalancerSheddingExcludedNamespaces": (
-        "PIP-380 (PR 23549), not in 4.0.4, in 4.2.4: `TopKBundles`, `TransferShedder`, "
-        "`ModularLoadManagerImpl.doLoadShedding`. Placement in turn (`ModularLoadManagerImpl.selectBroker`, "
-        "`ExtensibleLoadManagerImpl.getBrokerSelectionStrategy`) is selector `by-namespace`. If the choice in turn is "
-        "overloaded, Pulsar's modular manager asks its placement strategy; here the second choice is in turn as well"
+        "since 4.2 (PIP-380, PR 23549). Placement in turn is selector `by-namespace`. If that broker is overloaded, "
+        "Pulsar's modular manager uses its placement strategy, and here the next in turn is chosen"
     ),
 }
 
@@ -246,35 +210,51 @@ def _read_by_name() -> Iterator[tuple[str, str]]:
 
 # The page
 
-_INTRODUCTION = """# Pulsar's keys, and what does the same here
+#: What a user calls the models of settings.
+_DOCUMENTS = {"BrokerProfile": "the profile", "PolicySpec": "the policy", "ServingSection": "`[serving]`"}
+_INTRODUCTION = """# Pulsar's keys
 
-Every key of `broker.conf` by which Pulsar's load managers decide: what goes by it here, or why nothing does. A part's
-parameter takes its value from the `broker.conf` of the brokers' profile unless the policy says otherwise, times the
-factor in parentheses where units differ. This page is written by
-`python scripts/parity.py docs/pulsar-parity.md`; what goes by a key is found in the parts and in the sources, and a
-test compares page and code. Defaults, units and Pulsar's own rules:
-[configuration](pulsar/configuration.md), [load managers](pulsar/load-managers.md).
+After this page you know which key of `broker.conf` has an effect here, and on which part. If your policy does not set a
+parameter, it has the value of the `broker.conf` in the brokers' profile, times the factor in parentheses. You find
+defaults, units and Pulsar's own rules in [configuration](pulsar/configuration.md) and
+[load managers](pulsar/load-managers.md). `python scripts/parity.py docs/pulsar-parity.md` writes this page.
 """
 
 
 def parity_page(registry: Registry, before: str) -> str:
     """Return the page as Markdown, with the table that `python -m tests.parity` wrote as it stood before."""
     found = implementations(registry)
-    here = {key: "<br>".join((*found[key], *filter(None, [NOTES.get(key)]))) for key in KEYS if key in found}
-    reasons = {key: REASONS[key] for key in KEYS if key in REASONS and key not in found}
+    here = {key: _places(found[key], NOTES.get(key, "")) for key in KEYS if key in found}
+    reasons: dict[str, list[str]] = {}
+    for key in KEYS:
+        if key not in found:
+            reasons.setdefault(REASONS[key], []).append(f"`{key}`")
+    without = {", ".join(keys): reason for reason, keys in reasons.items()}
     _, begin, rest = before.partition(CLASSES_BEGIN)
     table, end, _ = rest.partition(CLASSES_END)
     sections = [
         _INTRODUCTION,
         f"{begin}{table}{end}" if end else f"{CLASSES_BEGIN}{CLASSES_END}",
-        f"## What goes by a key\n\n{_table('what goes by it', here)}",
-        f"## What deliberately does not\n\n{_table('why', reasons)}",
+        f"## Keys with an effect\n\n{_table('effect', {f'`{key}`': places for key, places in here.items()})}",
+        f"## Keys without an effect\n\n{_table('why', without)}",
     ]
     return "\n".join(sections)
 
 
+def _places(places: Sequence[str], note: str) -> str:
+    """Keep the places that a user can set, if there are any: parameters of parts, and settings."""
+    named = [place for place in places if not place.startswith("read by")]
+    outside = [place for place in named if "`lookup.engine" not in place and "`lookup.model" not in place]
+    texts = [re.sub(r"^`(\w+)\.(\w+)` in `lookup\.settings\..*", _setting, place) for place in outside]
+    return "<br>".join(filter(None, (*(texts or named or ["the parts of the policy"]), note)))
+
+
+def _setting(found: re.Match[str]) -> str:
+    return f"`{found[2]}` of {_DOCUMENTS.get(found[1], found[1])}"
+
+
 def _table(heading: str, rows: Mapping[str, str]) -> str:
-    lines = ["| key | " + heading + " |", "|---|---|", *(f"| `{key}` | {said} |" for key, said in rows.items())]
+    lines = ["| key | " + heading + " |", "|---|---|", *(f"| {keys} | {text} |" for keys, text in rows.items())]
     return "\n".join(lines) + "\n"
 
 

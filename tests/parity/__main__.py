@@ -52,8 +52,7 @@ _MANAGERS: Mapping[str, Mapping[str, str]] = {
 #: What is known not to be equal, and what a user would be misled about.
 _DEVIATIONS = {
     "modular manager, LeastResourceUsageWithWeight": (
-        "its means move with every bundle that a cycle places, and Pulsar places these in the order of a hash map: "
-        "which of two bundles goes to which of two brokers may be the other way round"
+        "Pulsar places the bundles of a cycle in the order of a hash map, so two bundles may swap their brokers"
     )
 }
 
@@ -70,6 +69,11 @@ class Row:
     equal: int
     #: the smallest difference, as JSON; empty if there is none
     smallest: str = ""
+
+    @property
+    def name(self) -> str:
+        """The class or manager, whatever the kind of its states."""
+        return self.what.partition(", ")[0] if self.kind == "part" else self.what
 
     @property
     def problem(self) -> str:
@@ -163,31 +167,36 @@ def _java(classes: Classes, release: str, folder: Path, scenarios: int) -> Itera
 
 
 def _table(rows: Sequence[Row]) -> str:
+    """Return a row for each class or manager, with its equal and its acting states by release."""
     drawn = {"part": "states", "free": "scenarios, free", "taught": "scenarios, taught", "java": "scenarios"}
     drawn["pair"] = "pairs"
-    acts = {"taught": " minutes"}
-    lines = ["| what | release | drawn | acting | equal |", "|---|---|---|---|---|"]
-    for row in sorted(rows, key=lambda row: (row.kind != "part", rows.index(row))):
-        share = f"{row.equal / row.acting:.1%}" if row.acting else "-"
-        cells = f"{row.states:,} {drawn[row.kind]} | {row.acting:,}{acts.get(row.kind, '')} | {share}"
-        lines.append(f"| {row.what} | {_RELEASES[row.release]} | {cells} |")
+    releases = list(dict.fromkeys(row.release for row in rows))
+    lines = [
+        f"| compared | drawn | {' | '.join(_RELEASES[release] for release in releases)} |",
+        "|---|---|" + "---|" * len(releases),
+    ]
+    for name, kind in dict.fromkeys((row.name, row.kind) for row in sorted(rows, key=lambda row: row.kind != "part")):
+        same = [row for row in rows if (row.name, row.kind) == (name, kind)]
+        cells = [[row for row in same if row.release == release] for release in releases]
+        figures = [f"{sum(row.equal for row in cell):,}/{sum(row.acting for row in cell):,}" for cell in cells]
+        states = max(sum(row.states for row in cell) for cell in cells)
+        lines.append(f"| {name} | {states:,} {drawn[kind]} | {' | '.join(figures)} |")
     return "\n".join(lines)
 
 
 _HEAD = """## Beside Pulsar's own classes
 
-What the classes of a release decide, and what the policy decides that its `broker.conf` describes, on the same state;
-*acting* are the states in which either side did anything. Written by `make parity ARGS=--write`.
+Classes of three releases and the policy from the same `broker.conf` decided on the same random states. A cell is *equal
+decisions/acting states*, in which either side did anything. For *taught* managers these are minutes, each of which
+begins with Pulsar's owners. A *free* manager runs a whole scenario. `make parity ARGS=--write` writes the table.
 
 """
 
-
 #: What the comparison leaves open.
 _OPEN = """
-Not compared: splits in closed loop, when brokers publish their reports, and the ownership channel. In a loop the pause
-of TransferShedder ends on the minute; in a running cluster a broker's sample is up to five seconds older than the
-cycle, and the next transfer comes a minute later. Pulsar 4.0 binds an unloaded bundle to its destination by its range
-alone: there, bundles of two namespaces with one range that a cycle unloads share a destination.
+Splits in closed loop, the times of load reports and the ownership channel are not compared. In a running cluster a
+transfer after the pause of TransferShedder may come a minute later. On Pulsar 4.0, bundles of two namespaces with the
+same range that a cycle unloads share a destination.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def test_every_key_has_a_row(registry: Registry) -> None:
     """Nothing is left open: something goes by a key, or there is a reason."""
     page = parity_page(registry, "")
 
-    assert [key for key in KEYS if page.count(f"| `{key}` |") != 1] == []
+    assert [key for key in KEYS if not re.search(rf"^\| (?:`\w+`, )*`{key}`[ ,]", page, re.M)] == []
 
 
 def test_no_reason_is_given_for_a_key_that_something_goes_by(registry: Registry) -> None:
