@@ -6,7 +6,7 @@ Rule for changes to this file: `put` and `remove` may be interrupted between any
 `remove` of the same topic must then complete them. Values derived from the entries, such as the sorted names, are
 updated when they are read, and computed again if that fails.
 
-Source: PIP-451, first draft (`labelTopicInvertedIndex`), `docs/decisions/labels-by-name.md`.
+Source: PIP-451, first draft (`labelTopicInvertedIndex`), `docs/decisions/catalog-threads.md`.
 """
 
 from __future__ import annotations
