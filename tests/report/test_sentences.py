@@ -112,6 +112,18 @@ class TestAnswer:
 
         assert (found.kind, found.about) == ("keep", "near")
 
+    @pytest.mark.parametrize(("share", "kind"), [(0.04, "switch"), (0.2, "keep")])
+    def test_much_overload_keeps_the_incumbent(self, share: float, kind: str) -> None:
+        """However large the gain, and although a little overload is only a price."""
+        parts = [part for policy, near in (("stock", 0.3), ("new", 0.6)) for part in (rack(policy, near),)]
+        parts += [
+            ratios(policy, spread(of, 0.001), "overload_ratio") for policy, of in (("stock", 0.01), ("new", share))
+        ]
+        found = answer(decided(parts, "stock", "new", primary=()))
+
+        assert (found.kind, found.about) == (kind, "new")
+        assert "overloads brokers" in found.sentence
+
     def test_what_is_not_significant_is_not_equal(self) -> None:
         """The values and the smallest change that this log shows are named."""
         parts = [ratios(policy, [1.0] * 40) for policy in ("stock", "new")]

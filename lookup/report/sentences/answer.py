@@ -24,6 +24,8 @@ MOVES: Name = ("moves", None)
 BALANCE: Name = ("imbalance_max_mean", None)
 #: Brokers are not to be overloaded, whatever a policy is for.
 OVERLOAD: Name = ("overload_ratio", None)
+#: A candidate that overloads brokers for this much more of the time is not recommended, a ratio.
+_MOST_OVERLOAD = 0.05
 #: Metrics that count some events of another metric. A metric's keys are found by their names.
 _PARTS_OF: Mapping[str, str] = {"cycle_moves": "moves", "redundant_moves": "moves"}
 
@@ -67,6 +69,12 @@ def may_fail(row: Figure, results: Results) -> bool:
     return row.primary and row.verdict == "worse" and may_decide(row.holds_for, results.rules)
 
 
+def _rules_out(row: Figure, results: Results) -> bool:
+    """Check whether a figure alone prevents a recommendation, since it fails the run or brokers are overloaded."""
+    is_overload = row.name == OVERLOAD and row.verdict == "worse" and row.gain < -_MOST_OVERLOAD
+    return is_overload or may_fail(row, results)
+
+
 @dataclass
 class Findings:
     """The figures of one candidate that its sentences are about."""
@@ -77,7 +85,7 @@ class Findings:
     #: significant if each were the only comparison
     likely: list[Figure] = field(default_factory=list)
     open: list[Figure] = field(default_factory=list)
-    #: losses that fail the run
+    #: losses that prevent a recommendation
     fatal: list[Figure] = field(default_factory=list)
 
     @property
@@ -101,7 +109,7 @@ def findings_of(results: Results, policy: str) -> Findings:
     """Sort the important figures by their verdicts. They are primary ones, aims and moves."""
     found, wanted = Findings(), {*aims(results), OVERLOAD, MOVES}
     rows = [row for row in wholes(results) if row.policy == policy]
-    found.fatal = [row for row in rows if may_fail(row, results)]
+    found.fatal = [row for row in rows if _rules_out(row, results)]
     for row in sorted((row for row in rows if row.primary or row.name in wanted), key=lambda row: not row.primary):
         if row.is_decided:
             (found.gains if row.verdict == "better" else found.losses).append(row)
@@ -140,7 +148,7 @@ def rank_candidates(results: Results) -> list[str]:
         own = [row for row in rows if row.policy == policy]
         deciding = [row for row in own if row.primary or row.name in aimed]
         return (
-            -sum(may_fail(row, results) for row in own),
+            -sum(_rules_out(row, results) for row in own),
             net_score(deciding),
             net_score(own),
             sum(compute_size(row) for row in own if row.name in aimed),
