@@ -45,15 +45,16 @@ class BrokerProfile(Strict):
     file: str | None = None
     """Path the profile was read from."""
     lookup_property_prefix: str = Field(default="lookup.", min_length=1)
-    """`lookupPropertyPrefix`: properties under it are published."""
+    """Prefix of published properties, `lookupPropertyPrefix`."""
     properties: Mapping[str, str] = {}
     """Lookup properties, with the prefix in the key."""
     load_manager_class_name: str = EXTENSIBLE_MANAGER
-    """`loadManagerClassName`; a broker.conf without it means Pulsar's default, the modular manager."""
+    """Class of the load manager, `loadManagerClassName`. Without it in a broker.conf, it is Pulsar's default, the
+    modular manager."""
     advertised_address: str | None = None
-    """`advertisedAddress`: host of the broker's id, if an entry gives none."""
+    """Host of the broker's id, if an entry does not have one, `advertisedAddress`."""
     web_service_port: PortNumber | None = 8080
-    """`webServicePort`: port of the broker's id, if an entry gives none."""
+    """Port of the broker's id, if an entry does not have one, `webServicePort`."""
     web_service_port_tls: PortNumber | None = None
     """`webServicePortTls`."""
     broker_service_port: PortNumber | None = 6650
@@ -65,9 +66,9 @@ class BrokerProfile(Strict):
     enable_non_persistent_topics: Truth = True
     """`enableNonPersistentTopics`."""
     broker_version: str | None = None
-    """Version the broker reports, like 4.0.3; TOML only."""
+    """Version that the broker reports, like 4.0.3. Only in TOML."""
     capacity: Above0 | None = None
-    """Weight per second at usage 1.0, if an entry gives none; TOML only."""
+    """Weight per second at usage 1.0, if an entry does not have one. Only in TOML."""
     load_balancer: Mapping[str, Scalar] = {}
     """Keys of the load manager under Pulsar's own names, like loadBalancerBrokerMaxTopics."""
 
@@ -123,23 +124,25 @@ class BrokerEntry(Strict):
     """One broker, or with `count` a template of several, and when it is registered."""
 
     id: str | None = Field(default=None, min_length=1)
-    """`host:port` of the web service; `{n}` or `{n:02}` counts in a template. Default: from the profile's address."""
+    """`host:port` of the web service, where `{n}` or `{n:02}` counts in a template. The default is from the
+    profile's address."""
     count: Positive | None = Field(default=None, le=_MAX_COUNT)
     """Makes this a template of so many brokers."""
     first: Count = 0
     """First number of a template."""
     properties: Mapping[str, Cycling] = {}
-    """Lookup properties with their prefix, over those of the profile; lists are taken in turn, `{n}` counts."""
+    """Lookup properties with their prefix, which replace those of the profile. Lists are used in turn, and `{n}`
+    counts."""
     clusters: tuple[ClusterName, ...] | None = Field(default=None, min_length=1)
-    """Clusters the broker belongs to; absent: every cluster of the log."""
+    """Clusters of the broker, by default every cluster of the log."""
     from_: Moment | None = Field(default=None, alias="from")
-    """Registered from then on; absent: from the beginning."""
+    """Start of the registration, by default the beginning of the log."""
     until: Moment | None = None
-    """Registered until just before then; absent: to the end."""
+    """End of the registration, exclusive, by default the end of the log."""
     capacity: Above0 | None = None
-    """Weight per second at usage 1.0; absent: the profile's, or assumed if no broker of the cluster has one."""
+    """Weight per second at usage 1.0, by default the profile's, or assumed if no broker of the cluster has one."""
     location: LocationEntry | None = None
-    """Location of the broker; default: from its lookup properties region, zone and rack."""
+    """Location of the broker, by default from its lookup properties region, zone and rack."""
     profile: Annotated[
         BrokerProfile | None, BeforeValidator(lambda given: given, json_schema_input_type=str | BrokerProfile | None)
     ] = None

@@ -55,7 +55,7 @@ class NamespaceEntry(Strict):
     bundles: Positive | None = Field(default=None, le=1 << 16)
     """Number of bundles, equal shares of the hash circle."""
     boundaries: tuple[str, ...] | None = None
-    """Instead of `bundles`: boundaries as hexadecimal texts, from 0x00000000 to 0xffffffff."""
+    """Boundaries in place of `bundles`, as hexadecimal texts from 0x00000000 to 0xffffffff."""
     anti_affinity_group: str | None = None
     """Group of namespaces that should not share a broker or failure domain."""
     isolation: tuple[IsolationEntry, ...] = ()
@@ -89,9 +89,9 @@ class ClientMatch(Strict):
     """A choice of clients, by network or by a glob over the client's name."""
 
     cidr: str | None = None
-    """A network like 10.1.0.0/16; meets clients that are addresses, with or without port."""
+    """A network like 10.1.0.0/16, which matches clients that are addresses, with or without port."""
     client: str | None = None
-    """A glob like `*.example.com`, over the whole client or its host; case counts."""
+    """A glob like `*.example.com` for the whole client or its host, with regard to case."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -118,7 +118,7 @@ class EdgeEntry(Strict):
     """A link between two places of one level, which replaces the level's figures. Several links make a path."""
 
     a: str
-    """One end: a region, zone or rack."""
+    """One end, which is a region, zone or rack."""
     b: str
     """The other end, of the same level."""
     ms: Share
@@ -133,11 +133,12 @@ class TopologyFile(Strict):
     levels: tuple[Level, ...] = ("region", "zone", "rack")
     """Levels of a location, outermost first."""
     distance_ms: Mapping[Difference, Share] = {"same": 0.05, "rack": 0.3, "zone": 1.0, "region": 30.0}
-    """Milliseconds between places that first differ in this level; a level left out takes the next inner one's."""
+    """Milliseconds between places that first differ in this level. An absent level has the value of the next inner
+    one."""
     price_per_gb: Mapping[Difference, Share] = {"zone": 0.01, "region": 0.02}
     """Currency per gigabyte between such places."""
     edges: tuple[EdgeEntry, ...] = ()
-    """Links with figures of their own; the shortest path counts."""
+    """Links with figures of their own, of which the shortest path counts."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -78,29 +78,30 @@ class EvaluationSection(Strict):
     incumbent: str
     """Name of the policy the others are compared with."""
     owner_loss: OwnerLoss = "next-lookup"
-    """Assigner of a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
+    """Who assigns a lost broker's bundles, either the next lookup (modular manager) or the leader at once
+    (extensible)."""
     load: LoadSource = "simulated"
-    """Load that the policies see: that of the replay's own placement, or the LOADS table (`inputs.loads`)."""
+    """Load that the policies see, either that of the replay's own placement, or the LOADS table (`inputs.loads`)."""
     load_reports: LoadReports = "instant"
-    """Policies see simulated load at once, or what each broker last published at its policy's cadence."""
+    """Whether policies see simulated load at once, or each broker's last report at its policy's cadence."""
     tick_s: PositiveS = 60
     """Seconds of a grid cell, in which the load that policies see is fixed."""
     session_s: PositiveS = 60
-    """Seconds for which a session's weight lasts; a multiple of `tick_s`."""
+    """Seconds for which a session's weight lasts, a multiple of `tick_s`."""
     balance_s: PositiveS = 3600
-    """Seconds of a cell of the balance metrics; a multiple of `tick_s`."""
+    """Seconds of a cell of the balance metrics, a multiple of `tick_s`."""
     warmup_s: CountS = 0
     """Seconds at the beginning that are simulated but not scored."""
     since: Moment | None = None
-    """Lookups before then are not read; absent: from the beginning of the log."""
+    """Start of the lookups that are read, by default the beginning of the log."""
     until: Moment | None = None
-    """Lookups from then on are not read; absent: to the end of the log."""
+    """End of the lookups that are read, exclusive, by default the end of the log."""
     scored_from: Moment | None = None
-    """Earlier lookups are simulated but not scored, as in a warm-up. Default: the end of the warm-up."""
+    """Earlier lookups are simulated but not scored, as in a warm-up. The default is the end of the warm-up."""
     seeds: _Seeds = 7
-    """Replicates, each with its own seed: their number, or a list of seeds."""
+    """Number of replicates, each with its own seed, or a list of seeds."""
     draw: CountS = 0
-    """Which draw of so many seeds: the same log has others in each, and another log has others in all."""
+    """Number of the draw of seeds. The same log has other seeds in each draw, and another log has others in all."""
     default_bundles: Positive = Field(default=4, le=MOST_BUNDLES)
     """Bundles of a namespace that is not named in `[[namespaces]]`."""
     reconnect_s: CountS = 30
@@ -108,14 +109,14 @@ class EvaluationSection(Strict):
     window_s: CountS = 3600
     """Seconds within which a bundle that comes back makes its moves redundant."""
     overload_threshold: Above0 = 0.85
-    """Usage above which a broker counts as overloaded; 1.0 is full."""
+    """Usage above which a broker counts as overloaded, where 1.0 is full."""
     bytes_per_weight: Above0 | None = None
-    """Bytes that one unit of weight stands for, for network cost, and for shedders with limits in bytes if there is no
-    BUNDLES; absent: neither."""
+    """Bytes per unit of weight, for network cost, and for shedders with limits in bytes if there is no BUNDLES.
+    Without it, both are unknown."""
     max_quarantine_ratio: Ratio = 0.01
     """Share of unreadable records above which a run fails."""
     slice_rows: Positive = SLICE_ROWS
-    """Rows of a cluster that a task holds at a time: a day with more is replayed in slices, of whole ticks."""
+    """Rows of a cluster that a task holds at a time. A day with more is replayed in slices of whole ticks."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -146,21 +147,23 @@ class VerdictSection(Strict):
     """Rules of the comparison with the incumbent."""
 
     primary: tuple[str, ...] | None = None
-    """Metrics, `name` or `name:key`, that decide the exit code; absent: answers, locality, imbalance, moved weight."""
+    """Metrics, `name` or `name:key`, that decide the exit code, by default answers, locality, imbalance and moved
+    weight."""
     margin: Share = 0.01
-    """Differences within this are equivalent; relative to the incumbent's value, or to itself if that is smaller."""
+    """Greatest difference that is equivalent, relative to the incumbent's value, or to itself if that is smaller."""
     margins: Mapping[str, Share] = {}
     """Margins of single metrics."""
     guard_margin: Share = 0.0001
-    """Tolerated loss of the guarded figures: a share of all lookups, or of the brokers' time."""
+    """Tolerated loss of the guarded figures, as a share of all lookups, or of the brokers' time."""
     require_decision: Truth = False
-    """If true, an inconclusive primary metric makes the exit code 4; that of a guarded one always does."""
+    """Whether an inconclusive primary metric makes the exit code 4. An inconclusive guarded one always does."""
     accept_placement: Truth = False
     """If true, verdicts that hold for one placement only (a hash without salt, one seed) may decide the exit code."""
     block_s: PositiveS = 3600
-    """Seconds of neighbouring cells that count as one observation at least; more where the difference drifts."""
+    """Least seconds of neighbouring cells that count as one observation. The length grows if the difference drifts."""
     min_units: Positive = 8
-    """With fewer senders of equal weight finer ones are counted; with fewer bundles, or blocks, nothing is decided."""
+    """Least number of senders of equal weight, below which finer ones are counted. With fewer bundles, or blocks,
+    there is no verdict."""
     min_events: Positive = 5
     """Figures that only lost brokers, unloads or splits change are inconclusive with fewer of these events."""
 
@@ -169,7 +172,7 @@ class LintSection(Strict):
     """Findings about the settings compared with a log."""
 
     accept: tuple[LintRule, ...] = ()
-    """Kinds of findings that are known and meant, and not reported."""
+    """Kinds of findings that are known and intended, and not reported."""
 
 
 class InputsSection(Strict):
@@ -178,15 +181,15 @@ class InputsSection(Strict):
     # An empty path would be the folder of the settings.
 
     lookups: Text | None = None
-    """LOOKUPS: the lookups of clients."""
+    """LOOKUPS, the lookups of clients."""
     brokers: Text | None = None
-    """BROKERS: who was registered when; absent: from `[[brokers]]`."""
+    """BROKERS, the times of registrations, by default from `[[brokers]]`."""
     loads: Text | None = None
-    """LOADS: the load reports of brokers."""
+    """LOADS, the load reports of brokers."""
     bundles: Text | None = None
-    """BUNDLES: statistics of bundles."""
+    """BUNDLES, the statistics of bundles."""
     ownership: Text | None = None
-    """OWNERSHIP: initial owners, unloads by admins, splits."""
+    """OWNERSHIP, with initial owners, unloads by administrators, and splits."""
 
 
 # As written an entry may also be the path of a file, which the loader replaces by the file's content.
@@ -207,19 +210,19 @@ class EvaluationFile(WholeFile):
     lint: LintSection = LintSection()
     """Findings about settings without effect that are not reported."""
     inputs: InputsSection = InputsSection()
-    """Paths of the tables; each may be given on the command line."""
+    """Paths of the tables. Each may also be given on the command line."""
     topology: TopologySection = TopologySection()
     """Distances between locations."""
     brokers: tuple[BrokerEntry, ...] = ()
-    """Brokers and their times, if there is no BROKERS table; one id may recur with disjoint intervals."""
+    """Brokers and their times, if there is no BROKERS table. One id may recur with disjoint intervals."""
     namespaces: tuple[NamespaceEntry, ...] = ()
     """Bundles, isolation and anti-affinity by namespace."""
     failure_domains: Mapping[str, tuple[str, ...]] = {}
     """Brokers by failure domain."""
     clients: tuple[ClientEntry, ...] = ()
-    """Lookup properties of clients that sent none; the first match counts."""
+    """Lookup properties of clients that did not send any. The first match counts."""
     policies: _Policies
-    """The policies to compare; tables, or paths of files with policies."""
+    """The policies to compare, as tables, or paths of files with policies."""
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register parts through the hooks."""
 

@@ -56,7 +56,7 @@ class BudgetFile(Strict):
     """Largest tolerated regressions."""
 
     budget: Annotated[Mapping[str, Share], Field(min_length=1)]
-    """By metric, `name` or `name:key`, in the metric's own unit; a name alone means the whole, or else every key."""
+    """By metric, `name` or `name:key`, in the metric's own unit. A name alone selects the whole, or else every key."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:

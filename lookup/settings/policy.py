@@ -42,9 +42,9 @@ class PartSpec(Strict):
     use: str
     """Name of the part, as `lookup plugins list` prints it."""
     parameters: Mapping[str, Any] = {}
-    """All keys beside `use` and `weight`. The part's class defines them."""
+    """All keys other than `use` and `weight`. The part's class defines them."""
     weight: Share = 1.0
-    """Factor of a scorer's numbers in the sum; scorers only."""
+    """Factor of a scorer's numbers in the sum. Only for scorers."""
 
     @model_validator(mode="before")
     @classmethod
@@ -94,48 +94,49 @@ class PolicySpec(Strict):
     model_config = ConfigDict(json_schema_extra=_require_either)
 
     name: str
-    """Name in reports; unique within an evaluation."""
+    """Name in reports, unique within an evaluation."""
     filters: tuple[PartSpec, ...] = ()
     """Parts that select the brokers that may serve a request, applied in this order."""
     scorers: tuple[PartSpec, ...] = ()
-    """Parts whose weighted sum is the score of each broker. None: all brokers score 1.0."""
+    """Parts whose weighted sum is the score of each broker. Without scorers, all brokers score 1.0."""
     selector: PartSpec
     """Part that states the odds by which a broker is chosen."""
     shedder: PartSpec | None = None
-    """Part that names bundles an owner should give up, once per tick; absent: none."""
+    """Part that names bundles an owner should give up, once per tick, by default none."""
     splitter: PartSpec | None = None
-    """Part that divides bundles, in scenarios and live; a replay honours logged splits; absent: none."""
+    """Part that divides bundles, in scenarios and live, by default none. A replay applies logged splits."""
     grace_s: CountS | None = None
-    """Seconds before the shedder may unload the same bundle again. Default: loadBalancerSheddingGracePeriodMinutes of a
-    `broker.conf`, else 1800."""
+    """Seconds before the shedder may unload the same bundle again. The default is
+    loadBalancerSheddingGracePeriodMinutes of a `broker.conf`, else 1800."""
     on_error: OnError = "stop"
-    """Consequence if a part raises: end the run, decline the request, or go on without the part."""
+    """Reaction if a part raises, which is to end the run, decline the request, or continue without the part."""
     from_broker_conf: str | None = None
-    """Path of a `broker.conf` that the policy is read from; keys beside it take precedence."""
+    """Path of a `broker.conf` from which the policy is read. Keys of the policy itself take precedence."""
     pulsar: Release | None = None
-    """Release whose rules and defaults count; absent: that of the brokers if all run one, else 4.2."""
+    """Release whose rules and defaults count, by default that of the brokers if all run one, else 4.2."""
     shedding_interval_s: Annotated[CountS, Field(ge=1)] | None = None
     """Seconds before the first cycle of the shedder and between two cycles. Default:
     loadBalancerSheddingIntervalMinutes of a `broker.conf`, else 60."""
     second_choice: Mapping[str, Any] | None = None
     """Filters for another choice if they leave no broker or the choice is overloaded, as in the modular manager."""
     destination_first: bool = False
-    """Choose where a bundle goes before it is unloaded, as the modular manager does: one whose owner is chosen again
-    stays, the others go where they were to go; by default the next lookup chooses."""
+    """Whether a bundle's destination is chosen before it is unloaded, as the modular manager does. A bundle whose
+    owner is chosen again stays, and the others move to their destination. By default the next lookup chooses."""
     excluded_namespaces: tuple[str, ...] | None = None
-    """Namespaces whose bundles the shedder keeps (PIP-380). Default: loadBalancerSheddingExcludedNamespaces of a
-    `broker.conf`, else none."""
+    """Namespaces whose bundles the shedder keeps (PIP-380). The default is loadBalancerSheddingExcludedNamespaces
+    of a `broker.conf`, else none."""
     unload_children: bool = False
-    """Take the children of a split from their owner at once, so that the next lookup places them, as the modular
-    manager does, unless no other broker may have them; by default they stay with it."""
+    """Whether the children of a split are taken from their owner at once, as the modular manager does, so that the
+    next lookup places them. Children that no other broker may have stay. By default all stay with their owner."""
     bundles: Annotated[int, Field(strict=True, ge=1, le=MOST_BUNDLES)] | None = None
-    """Equal bundles that a namespace begins with in a replay, unless `[[namespaces]]` gives it bundles of its own.
-    Default: defaultNumberOfNamespaceBundles of a `broker.conf`, else `evaluation.default_bundles`."""
+    """Initial number of equal bundles of a namespace in a replay, unless `[[namespaces]]` gives it bundles of its
+    own. The default is defaultNumberOfNamespaceBundles of a `broker.conf`, else `evaluation.default_bundles`."""
     weights: Mapping[str, Any] = {}
-    """Weights of cpu, direct_memory, bandwidth_in and bandwidth_out in the usage that the modular manager's parts go
-    by, where brokers report these; absent keys: Pulsar's."""
+    """Weights of cpu, direct_memory, bandwidth_in and bandwidth_out in the usage that the modular manager's parts
+    read, where brokers report these. Absent keys have Pulsar's values."""
     cadence: Mapping[str, Any] = {}
-    """Pace at which brokers publish load if `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
+    """Pace at which brokers publish load if `evaluation.load_reports = "published"`. Absent keys have Pulsar's
+    values."""
     broker_conf: Mapping[str, Scalar] = {}
     """Keys of a `broker.conf` for the parameters of this policy's parts, before those of the brokers' profiles."""
 

@@ -31,37 +31,40 @@ class ServingSection(Strict):
     """Rules of the decision server."""
 
     cluster: Annotated[Text, held_to(cluster_problem)]
-    """Name of the cluster whose brokers ask, as in the recorded tables."""
+    """Name of the cluster of the requesting brokers, as in the recorded tables."""
     record: Text
-    """Path of the folder in which lookups and decisions are recorded; it may hold earlier records."""
+    """Path of the folder in which lookups and decisions are recorded, which may hold earlier records."""
     active: str | None = None
-    """Name of the policy that decides; others are not asked. Absent: lookups are recorded, nothing is decided."""
+    """Name of the policy that decides. Other policies are not evaluated. Without it, lookups are recorded without
+    decisions."""
     bind: Text = "127.0.0.1"
-    """Address to listen on; by default only programs of the same machine can connect."""
+    """Address to listen on. By default only programs of the same machine can connect."""
     port: Annotated[int, Field(strict=True, ge=0, le=65535)] = 8900
-    """Port to listen on; 0: a free one, which the first line of the log names."""
+    """Port to listen on, or 0 for a free one, which the first line of the log names."""
     token_file: str | None = None
-    """Path of a file with the token that brokers have to send; absent: none."""
+    """Path of a file with the token that brokers have to send, by default none."""
     flush_s: Annotated[float, Field(strict=True, ge=0.1, le=3600)] = 5.0
     """Seconds until a row is in a file. A crash of the server may lose the rows of that time."""
     seed: Seed = 1
-    """Seed of the dice."""
+    """Seed of the random draws."""
     prefix: str = "lookup."
-    """Prefix of the properties that brokers publish; Pulsar: `lookupPropertyPrefix`."""
+    """Prefix of the properties that brokers publish (Pulsar: `lookupPropertyPrefix`)."""
     masked: tuple[str, ...] = ()
-    """Fields of requests of which only their presence is recorded: `client`, `properties` or `properties.KEY`."""
+    """Fields of requests whose presence, but not value, is recorded, which are `client`, `properties` or
+    `properties.KEY`."""
     max_decide_bytes: Positive = 1 << 20
     """Greatest size of a request to decide."""
     max_record_bytes: Positive = 4 << 20
     """Greatest size of a batch of lookups."""
     max_in_flight: Positive = 256
-    """Requests that may be under way, and as many about topics; further ones are refused at once."""
+    """Greatest number of simultaneous requests, and the same for topics. Further ones are refused at once."""
     max_properties: Positive = 64
     """Lookup properties that a request may have."""
     max_property_length: Positive = 4096
     """Characters of a key or value of a lookup property."""
     max_pending_rows: Positive = 500_000
-    """Rows that may wait for a disk that is full; further ones are lost, and counted. Lookups wait in the brokers."""
+    """Greatest number of rows that wait for a full disk. Further ones are lost, and counted. Lookups wait in the
+    brokers."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -99,11 +102,12 @@ class ConnectionSection(Strict):
     """Addresses of a cluster's brokers, and credentials."""
 
     service_url: _PulsarUrl | None = None
-    """Brokers, like `pulsar://broker-0:6650,broker-1:6650`; absent: no owners are read."""
+    """Brokers, like `pulsar://broker-0:6650,broker-1:6650`. Without them, owners are not read."""
     admin: _HttpUrl | None = None
-    """Admin REST of brokers, like `http://broker-0:8080,broker-1:8080`; absent: no topics and bundles are read."""
+    """Admin REST of brokers, like `http://broker-0:8080,broker-1:8080`. Without it, topics and bundles are not read."""
     token_file: str | None = None
-    """Path of a file with a token for the brokers; absent: the variable `PULSAR_TOKEN` is the token, if it is set."""
+    """Path of a file with a token for the brokers, by default the value of the variable `PULSAR_TOKEN`, if it is
+    set."""
     tls_ca: str | None = None
     """Path of the certificates to trust, PEM."""
     tls_cert: str | None = None
@@ -122,9 +126,10 @@ class ClusterSection(ConnectionSection):
     """Connection to a live cluster."""
 
     name: Annotated[Text, held_to(cluster_problem)] | None = None
-    """Name of the cluster; absent: the admin REST gives it."""
+    """Name of the cluster, by default from the admin REST."""
     zookeeper: Annotated[Text, held_to(lambda text: endpoint_problem("zookeeper", text))] | None = None
-    """ZooKeeper, like `zk-0:2181,zk-1:2181/chroot`, `tls://` before it for TLS; absent: no lookup properties."""
+    """ZooKeeper, like `zk-0:2181,zk-1:2181/chroot`, after `tls://` for TLS. Without it, there are no lookup
+    properties."""
 
 
 class ClusterFile(WholeFile):
@@ -140,11 +145,12 @@ class CollectSection(ConnectionSection):
     wait_s: Annotated[float, Field(strict=True, ge=0.1, le=3600)] = 30.0
     """Seconds that the start waits until the state topic has been read to its end."""
     stale_s: Annotated[float, Field(strict=True, ge=0, le=86400)] = 60.0
-    """Seconds for which owners are decided on while the state topic cannot be read; beyond, requests are refused."""
+    """Seconds for which known owners are used while the state topic cannot be read. Afterwards requests are refused."""
     topics_every_s: Annotated[float, Field(strict=True, ge=0.1, le=3600)] = 2.0
     """Seconds between two looks at the topics of all namespaces."""
     topics_stale_s: Annotated[float, Field(strict=True, ge=1, le=86400)] = 20.0
-    """Seconds for which topics are listed as they were read last; beyond, they are read first, or the request fails."""
+    """Seconds for which topics are listed from the last reading. Afterwards they are read first, or the request
+    fails."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -165,9 +171,9 @@ class ServingFile(WholeFile):
     serving: ServingSection
     """Rules of the decision server."""
     collect: CollectSection | None = None
-    """Collector of owners and topics; without `service_url` policies that read `view.ownership` are refused."""
+    """Collector of owners and topics. Without `service_url`, policies that read `view.ownership` are refused."""
     topics: ListingSection | None = None
-    """Catalog and lister that answer brokers and clients that list topics; absent: no topics are listed."""
+    """Catalog and lister that answer brokers and clients that list topics. Without it, topics are not listed."""
     topology: TopologySection = TopologySection()
     """Distances between locations."""
     namespaces: tuple[NamespaceEntry, ...] = ()
@@ -175,7 +181,7 @@ class ServingFile(WholeFile):
     failure_domains: Mapping[str, tuple[str, ...]] = {}
     """Brokers by failure domain."""
     policies: _Policies = ()
-    """The policies; tables, or paths of files with policies."""
+    """The policies, as tables, or paths of files with policies."""
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register parts through the hooks."""
 

@@ -23,9 +23,9 @@ class ListingSection(Strict):
     lock_timeout_s: ShareS = 5.0
     """How long a command waits for another process that writes to the catalog, s."""
     lister: PartSpec = PartSpec(use="default")
-    """Lister that answers; Pulsar: `pulsarResourcesExtendedClassName`."""
+    """Lister that answers (Pulsar: `pulsarResourcesExtendedClassName`)."""
     allowed_label_keys: tuple[Text, ...] | None = None
-    """Keys that labels may have; absent: any. Pulsar: `allowedCustomLabelKeys`, as PIP-451 has it."""
+    """Keys that labels may have, by default any (Pulsar: `allowedCustomLabelKeys`, in PIP-451)."""
     max_properties: Positive = 64
     """Properties a client may send with one request."""
     max_property_length: Positive = 256

@@ -66,7 +66,7 @@ class SpaceEntry(Strict):
     name: Text
     """Name in reports."""
     policy: str | None = None
-    """Policy of the evaluation that is changed; absent: the incumbent."""
+    """Policy of the evaluation that is changed, by default the incumbent."""
     set: Mapping[str, Any] = {}
     """Values that all candidates have, by key of a `broker.conf` or by key path, like `shedder.threshold`."""
     vary: Annotated[Mapping[str, _Values], Field(min_length=1)]
@@ -92,13 +92,13 @@ class TuneSection(Strict):
     """The aim of a search, and its budget."""
 
     evaluation: Text | Mapping[str, Any]
-    """Path of the evaluation: log, brokers, rules, the incumbent and the policies that spaces change.
-
-    A program may give its content."""
+    """Path of the evaluation, with log, brokers, rules, the incumbent and the policies that spaces change. A
+    program may give its content."""
     objectives: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Figures to improve, `metric` or `metric:key`; absent: `imbalance_max_mean`, and `match_ratio` of each label."""
+    """Figures to improve, `metric` or `metric:key`, by default `imbalance_max_mean`, and `match_ratio` of each
+    label."""
     prices: tuple[str, ...] | None = None
-    """Figures that may get worse where an objective gets better; absent: `moved_weight`."""
+    """Figures that may get worse where an objective gets better, by default `moved_weight`."""
     limits: Mapping[str, Share] = {}
     """By figure, how many times the incumbent's a candidate's may be at most, or at least if it should rise."""
     tolerance: Ratio = 0.05
@@ -106,9 +106,10 @@ class TuneSection(Strict):
     candidates: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 64
     """How many settings are tried, today's included."""
     minutes: Annotated[float, Field(strict=True, gt=0)] | None = None
-    """Minutes after which no further batch is begun; absent: no end but that of the candidates."""
+    """Minutes after which no further batch begins. By default only the candidates end the search."""
     replicates: Positive = 2
-    """Replicates in which a candidate near the best is tried first; those all over the spaces have half of them."""
+    """Replicates of the first trial of a candidate near the best. Candidates that cover the spaces have half of
+    them."""
     finalists: Annotated[int, Field(strict=True, ge=1, le=8)] = 3
     """How many are judged on the sealed days, at most."""
     holdout: Annotated[float, Field(strict=True, ge=0.1, le=0.9)] = 0.3
@@ -125,7 +126,7 @@ class TuneFile(WholeFile):
         Field(min_length=1),
         BeforeValidator(lambda given: given, json_schema_input_type=list[SpaceEntry | str]),
     ]
-    """Settings to vary: tables, or paths of files with one."""
+    """Settings to vary, as tables, or paths of files with one."""
 
     @classmethod
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:

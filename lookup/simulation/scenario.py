@@ -65,7 +65,7 @@ class BrokerGroup(Strict):
     """Brokers that differ by number alone."""
 
     id: str = Field(min_length=1)
-    """Id; `{n}` stands for the number, from 1."""
+    """Id, in which `{n}` is the number, from 1."""
     count: _Many = 1
     """Number of brokers."""
     capacity: Above0
@@ -73,9 +73,9 @@ class BrokerGroup(Strict):
     busy: Ratio = 0.0
     """Usage by other processes on the machine, which no bundle brings or takes along."""
     properties: Mapping[str, str] = {}
-    """Lookup properties that they publish, with the prefix: `"lookup.rack" = "a"`."""
+    """Published lookup properties with the prefix, like `"lookup.rack" = "a"`."""
     present: Truth = True
-    """True if they are registered from the start; else an event lets them join."""
+    """Whether they are registered from the start. Otherwise they join with an event."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -101,11 +101,11 @@ class NamespaceLoad(Strict):
     load: Share
     """MiB per second, in and out together, of all topics."""
     skew: Share = 0.0
-    """Exponent of Zipf's law by which topics differ; 0: all alike."""
+    """Exponent of Zipf's law for the differences of topics, 0 for equal topics."""
     jitter: Ratio = 0.0
-    """By what share a topic's load is off at random in every minute."""
+    """Relative random deviation of a topic's load in every minute."""
     wave: Ratio = 0.0
-    """By what share the load swings up and down."""
+    """Relative amplitude of the wave of load."""
     period: Positive = 1440
     """Minutes of one swing."""
     message_bytes: Above0 = 1024.0
@@ -128,15 +128,15 @@ class ScenarioEvent(Strict):
     at: Count
     """The minute."""
     leave: tuple[str, ...] = ()
-    """Brokers that go; their bundles lose their owner."""
+    """Brokers that leave. Their bundles lose their owner."""
     join: tuple[str, ...] = ()
     """Brokers that come, or come back, empty."""
     namespace: str | None = None
-    """Whose load changes; absent: of all namespaces."""
+    """Namespaces whose load changes, by default all."""
     topics: tuple[Count, ...] = ()
-    """Numbers of the topics whose load changes, from 0; none: all."""
+    """Numbers of the topics whose load changes, from 0, by default all."""
     factor: Share | None = None
-    """By what their load at the start is multiplied from now on."""
+    """Factor of their initial load from now on."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -153,13 +153,13 @@ class Assertion(Strict):
     """Limits of a figure of a policy's trend."""
 
     figure: FigureName
-    """Name of the figure; see the page on scenarios."""
+    """Name of the figure, see the page on scenarios."""
     policy: str | None = None
-    """Of which policy; absent: of every one that is not in `unlike`."""
+    """Name of the policy, by default every one that is not in `unlike`."""
     unlike: tuple[str, ...] = ()
-    """Policies of which it must not be true; what is true of all of them says nothing about one."""
+    """Policies for which it must not be true, since an assertion that holds for all does not distinguish any."""
     because: str | None = None
-    """Source of the limits; printed if the assertion fails."""
+    """Source of the limits, which is printed if the assertion fails."""
     at_most: Number | None = None
     """The figure may be this or less."""
     at_least: Number | None = None
@@ -186,13 +186,13 @@ class Scenario(Strict):
     minutes: _Many
     """Length of the run."""
     seed: Whole = 1
-    """Of dice and jitter."""
+    """Seed of random draws and jitter."""
     every: Positive = 10
     """Minutes between the rows of the trend."""
     window: Positive = 10
     """Minutes at the end over which balance and the highest usage are averaged."""
     reports: Literal["fresh", "published"] = "fresh"
-    """Load of a broker as others see it: its figures of this minute, or what it last published by the policy's
+    """Load of a broker in the view of others, either its figures of this minute, or its last report by the policy's
     cadence."""
     history: Ratio = 0.0
     """Weight of the past in the usage brokers report, per minute or, if they publish, per five seconds (Pulsar:
@@ -200,7 +200,7 @@ class Scenario(Strict):
     properties: Mapping[str, str] = {}
     """Lookup properties that every client sends."""
     owners: Mapping[str, Count] = {}
-    """Number of bundles each broker owns at the start, in the order of bundles' names; the rest is looked up."""
+    """Initial number of bundles of each broker, in the order of bundles' names. The rest is placed by lookups."""
     brokers: tuple[BrokerGroup, ...] = Field(min_length=1)
     """The cluster."""
     namespaces: tuple[NamespaceLoad, ...] = Field(min_length=1)

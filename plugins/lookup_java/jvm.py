@@ -49,10 +49,10 @@ class _Jvm:
     """A JVM and the pipes to it."""
 
     def __init__(self) -> None:
-        self._find_java, self._rest = _find_java(), b""
+        self._java, self._rest = _find_java(), b""
         self._libs: dict[str, int] = {}
         self.number = next(_numbers)
-        command = [self._find_java, *_OPTIONS, "-jar", _find_parts_jar()]
+        command = [self._java, *_OPTIONS, "-jar", _find_parts_jar()]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  as long as the JVM
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0, pipesize=_PIPE
@@ -99,7 +99,7 @@ class _Jvm:
         """Find the sentence for a JVM's message about a class that cannot be loaded, None for other messages."""
         if found := _TOO_OLD.search(said):
             needed = int(found[1]) - _FORMAT_OF_0
-            return f"{self._find_java} is too old, its classes need Java {needed} or newer; set JAVA_HOME to one"
+            return f"{self._java} is too old, its classes need Java {needed} or newer; set JAVA_HOME to one"
         if found := _NO_CLASS.search(said):
             return f"lib has no {found[1].replace('/', '.')}; add the folder lib of a Pulsar release to it"
         return None

@@ -69,7 +69,7 @@ class Problem:
         return float((gained - self.costs[owners != self.owners].sum()) / self.weights.sum())
 
     def distant(self) -> float:
-        """Compute a number below the nearness of all owners within the budget."""
+        """Compute an upper bound of the nearness of all owners within the budget."""
         gains = np.where(self.admitted, self.near, 0.0).max(axis=1) - self._near_at(self.owners)
         worth = np.maximum(0.0, self.weights * gains - self.costs).sum()
         return float(min(worth, self.max_weight) / self.weights.sum())
@@ -172,7 +172,7 @@ class Placement:
             self._move(row, broker)
 
     def _find_movable(self, rows: Ints) -> Ints:
-        """Find the bundles that may move and have not moved. The budget applies unless no bundle has moved yet."""
+        """Find the bundles that may still move and fit the budget, or all of them if none fits and none has moved."""
         rows = rows[(self.owners[rows] == self._start[rows]) & (self._weights[rows] > 0.0)]
         affordable = rows[self._weights[rows] <= self._weight_left]
         return affordable if len(affordable) or (self.owners != self._start).any() else rows
