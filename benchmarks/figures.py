@@ -38,10 +38,14 @@ class Figure:
         return self.value >= self.bound if self.least else self.value <= self.bound
 
     def row(self) -> str:
-        """Return the figure as a row of the table."""
+        """Return the figure as a row of the table of the docs, and its note."""
+        return f"{self.brief_row()} {self.note}".rstrip()
+
+    def brief_row(self) -> str:
+        """Return the figure as a row of the table of the docs."""
         held = "" if self.bound is None else f"{'≥' if self.least else '≤'} {self.bound:g}{_spaced(self.unit)}"
-        state = "" if self.bound is None else ("yes" if self.is_met else "**no**")
-        return f"| {self.what} | {_number(self.value)}{_spaced(self.unit)} | {held} | {state} | {self.note} |"
+        state = "" if self.is_met else ", **not kept**"
+        return f"| {self.what} | {_number(self.value)}{_spaced(self.unit)} | {held}{state} |"
 
 
 def _number(value: float) -> str:
@@ -53,16 +57,16 @@ def _spaced(unit: str) -> str:
 
 
 def as_markdown(figures: Sequence[Figure]) -> str:
-    """Return the figures as a table below the machine's name."""
+    """Return the figures that have a bound as a table below the machine's name."""
     load = os.getloadavg()[0]
     packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "numpy", "pyarrow"))
     measured = f"Measured {datetime.now(UTC):%Y-%m-%d} at commit {_commit()}, load average {load:.1f} at the end"
     lines = [
         f"{measured}: {_machine()}, {packages}.",
         "",
-        "| what | measured | held to | kept | how |",
-        "| --- | --- | --- | --- | --- |",
-        *(figure.row() for figure in figures),
+        "| figure | measured | bound |",
+        "| --- | --- | --- |",
+        *(figure.brief_row() for figure in figures if figure.bound is not None),
     ]
     return "\n".join(lines)
 
