@@ -20,7 +20,7 @@ from lookup.engine.plugins import load_plugins
 from lookup.logs.jobs import InProcess
 from lookup.simulation import run_policy
 
-__all__ = ["PAGE", "live", "nasa", "page_with", "sample", "scenarios"]
+__all__ = ["PAGE", "nasa", "page_with", "sample", "scenarios"]
 
 _ROOT = Path(__file__).parents[1]
 _CONFIGS = _ROOT / "configs"
@@ -47,12 +47,6 @@ def sample() -> str:
         log = Path(folder) / "sample"
         lookup.generate(log)
         return _table("evaluation.toml", {name: log / name for name in (*_TABLES, "bundles")})
-
-
-def live() -> str:
-    """Return the table of the record of a live cluster."""
-    record = _ROOT / "tests" / "assets" / "live-4.2.4"
-    return _table("live-evaluation.toml", {name: record / name for name in _TABLES})
 
 
 def nasa(trace: Path) -> str:
@@ -132,7 +126,7 @@ def _markdown(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 def main(arguments: Sequence[str]) -> None:
     """Write the tables into the page."""
     page = PAGE.read_text(encoding="utf-8")
-    tables = {"sample": sample, "live": live, "scenarios": scenarios}
+    tables = {"sample": sample, "scenarios": scenarios}
     for name, table in tables.items():
         page = page_with(page, name, table())
     for trace in arguments[:1]:
