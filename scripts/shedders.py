@@ -114,7 +114,7 @@ def _with_interval(row: Mapping[str, Any] | None) -> str:
     """Return a figure with its 95 % interval, a dash for none."""
     if row is None or row["value"] is None:
         return "–"
-    span = "" if row["low"] is None else f" ({row['low']:.3g} to {row['high']:.3g})"
+    span = "" if row["low"] is None else f" ({row['low']:.3g}–{row['high']:.3g})"
     return f"{row['value']:.3g}{span}"
 
 
