@@ -251,19 +251,6 @@ def _parsers() -> list[tuple[str, Parser]]:
     return [(" ".join(name), cli.root_parser().parse_known_args(name)[0].parser) for name in words]
 
 
-@pytest.mark.parametrize(("name", "parser"), _parsers(), ids=[command.name for command in cli.commands()])
-def test_the_page_names_every_command_and_flag(name: str, parser: Parser) -> None:
-    """`docs/cli.md` has a heading for every command, and in its section an example and every flag."""
-    text = PAGE.read_text(encoding="utf-8")
-    section = re.split(r"^## ", text.partition(f"\n## `lookup {name}`\n")[2], flags=re.MULTILINE)[0]
-    flags = [flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")]
-
-    assert f"$ lookup {name}" in section
-    common = text.partition("\n## `")[0]
-    every = {flag for flag in ("--quiet", "--verbose") if f"`{flag}`" in common}
-    assert [flag for flag in flags if flag not in {"--help", *every} and f"`{flag}" not in section] == []
-
-
 def test_the_page_names_nothing_else() -> None:
     """`docs/cli.md` describes no command or flag there is not."""
     text = PAGE.read_text(encoding="utf-8")
