@@ -44,10 +44,7 @@ def command_line() -> int:
 
 
 def _open_standard_files() -> None:
-    """Replace a closed stdin, stdout or stderr by an empty device.
-
-    Otherwise the next opened file would get its number, and child processes would write into that.
-    """
+    """Open an empty device for a closed stdin, stdout or stderr. Else children write into the next opened file."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
     os.close(number)

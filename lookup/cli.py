@@ -139,8 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             say(f"interrupted; {remaining_files(error) or 'nothing was written'}")
             return _INTERRUPTED
         if isinstance(error, BrokenPipeError):
-            # The reader of our output has seen enough. The rest is still in the buffer, and Python would complain of it
-            # at exit.
+            # The reader has seen enough. The rest is still in the buffer, and Python would complain of it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return _CLOSED
         sentences = _describe_error(error)

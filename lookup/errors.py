@@ -84,8 +84,7 @@ class SettingsError(PulsarLookupError):
     """One or several mistakes in settings.
 
     Args:
-        problems: one sentence each, with file and key, where all mistakes of a run are reported together. Or
-            the beginning of the only one.
+        problems: one sentence for each mistake of a run, with file and key, or the beginning of the only one.
         rest: the rest of a sentence that names arguments.
     """
 
@@ -137,6 +136,5 @@ class ContractError(PolicyError):
 class ReadsError(ContractError):
     """A part touched a field it did not declare in `reads`.
 
-    It is deliberately not an `AttributeError`, since a part that calls `hasattr` or `getattr(..., None)` must
-    not hide its read.
+    It is not an `AttributeError`, since a part that calls `hasattr` or `getattr(..., None)` must not hide its read.
     """

@@ -91,21 +91,20 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and few are needed
 ) -> Evaluation:
     """Replay policies over a log and compare them with the incumbent.
 
-    A table is its path, a frame of pandas, Arrow, Polars, DuckDB or Spark, or a list of mappings. Arguments take
-    precedence over the settings.
+    A table is a path, a pandas, Arrow, Polars, DuckDB or Spark frame, or a list of mappings. Arguments override
+    settings.
 
     Args:
         lookups: the log, a table LOOKUPS. A DataFrame of Spark is read by its own session and needs `seq`.
         policies: each is the name of a shipped policy, the path of a TOML file, or the content of such a file.
         incumbent: name of the policy that the others are compared with, which your cluster runs today.
         settings: path of an evaluation, or its content. Only needed for settings without an argument.
-        brokers: a table BROKERS with the times of registrations, or without times, rows in the form of `brokers` in the
+        brokers: a table BROKERS with times of registrations, or without times, rows in the form of `brokers` in
             settings.
         loads: a table LOADS with reports of brokers, for `evaluation.load = "reported"`.
         bundles: a table BUNDLES, statistics of bundles.
         ownership: a table OWNERSHIP, with first owners, unloads by administrators, and splits.
-        output: folder for the results, which must not exist or be empty, by default a temporary one, which is removed
-            with the returned object.
+        output: new or empty folder for the results, by default a temporary one, removed with the returned object.
         force: replace earlier results in `output`.
         by: one or several dimensions by which figures are also reported, from tenant, namespace, rack, hour.
         overrides: settings by key path, `{"evaluation.seeds": 30}`.

@@ -204,8 +204,7 @@ def _find_registry(
     # With brokers that belong to every cluster any name will do, and their timeline has none.
     registrations = timelines.get(asked, timelines.get("", ()))
     if at_us is None:
-        # Time of the last registration or update of a broker. Registrations without a beginning have a time before the
-        # epoch.
+        # Time of a broker's last registration or update. Those without a beginning have a time before the epoch.
         at_us = max((row.ts_us for row in registrations if row.event != "unregistered" and row.ts_us > 0), default=0)
     brokers = {interval.broker.id: interval.broker for interval in broker_intervals(settings, asked)}
     events = ClusterEvents(registrations=registrations, brokers=brokers)

@@ -1,8 +1,7 @@
 """Write frames of any library as canonical tables, reject values that do not fit, and read tables as frames.
 
-Every column is written with the type that `ingest` gives it, so a replay reads frames as it reads files.
-Categories become texts, and numbers of any width doubles. Times of any unit and zone become µs in UTC.
-Times without a zone are in UTC.
+Every column is written with the type that `ingest` gives it, so replays read frames like files. Categories become
+texts, and numbers of any width doubles. Times of any unit and zone become µs in UTC. Times without a zone are in UTC.
 """
 
 from __future__ import annotations

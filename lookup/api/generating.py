@@ -92,8 +92,7 @@ def generate(
     """Write a synthetic but realistic log. The same figures give the same rows.
 
     Args:
-        output: folder for the tables, which must not exist or be empty, by default a temporary one, which is removed
-            with the returned object.
+        output: new or empty folder for the tables, by default a temporary one, removed with the returned object.
         force: replace earlier tables in `output`.
         progress: called with one short sentence before the log is written.
         figures: the options of `lookup generate`, like `lookups=20_000`, `topics`, `brokers`, `hours`, `seed`,

@@ -53,10 +53,7 @@ class GivenTables:
     def select(
         self, settings: Any, overrides: Mapping[str, object] | None, warn: Say = lambda sentence: None
     ) -> Selection:
-        """Read an evaluation over these tables.
-
-        Arguments and errors are those of `select` in `lookup.api.selection`.
-        """
+        """Read an evaluation over these tables. Arguments and errors are as in `select` of `lookup.api.selection`."""
         require_path("settings", settings, or_mapping=True)
         require_mapping("overrides", overrides)
         selection = select(settings, {**(overrides or {}), **self.flags}, warn)

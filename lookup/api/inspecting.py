@@ -17,8 +17,7 @@ from lookup.replay.outcome import Finding
 
 __all__ = ["inspect", "inspect_selected"]
 
-#: Addresses that send nearly all lookups are not clients. At most two addresses then send at least this share of at
-#: least so many lookups.
+#: One or two addresses that send at least this share of at least so many lookups are not clients.
 _NEARLY_ALL, _ENOUGH = 0.95, 100
 
 
@@ -37,8 +36,7 @@ def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
     """Inspect a log before its replay, with demand, labels, load, and mismatches with settings.
 
     Args:
-        lookups: the log, a path or a frame as for `evaluate`, which this process reads, by default `inputs.lookups` of
-            the settings.
+        lookups: the log, a path or a frame as for `evaluate`, read by this process, by default `inputs.lookups`.
         settings: an evaluation whose brokers, rules and policies are compared with the log, or its content.
         brokers: with settings, a table in place of theirs, as for `evaluate`. The same applies to the other three.
         overrides: settings by key path, which take precedence over those given.

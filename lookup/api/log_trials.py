@@ -35,8 +35,7 @@ from lookup.tuning.trials import Shown, policy_name, shown_of
 
 __all__ = ["SEALED", "LogTrials", "log_span"]
 
-#: Batches of a search have seeds different from each other and from the confirmation, which has the last of so many
-#: draws.
+#: Batches of a search and the confirmation all have different seeds. The confirmation has the last of so many draws.
 _DRAWS = 16
 #: Folders of the evaluation of the sealed days, and of a batch while it is replayed.
 SEALED, _SCRATCH = "sealed", "batch"
@@ -135,8 +134,7 @@ class LogTrials:
         # Bounds depend only on the log, so they are computed once, with the fewest candidates.
         selection = self._build_selection(batch.candidates, number, search, replicates=batch.replicates)
         try:
-            # Without warnings, since two identical ones of so many candidates are usual, and those of finalists come
-            # later.
+            # Without warnings, since identical ones are usual among so many candidates, and those of finalists follow.
             outcome = replay(self.workers, selection.settings, f"{self.folder}/{_SCRATCH}", progress=progress)
         finally:
             with suppress(FileNotFoundError):

@@ -139,12 +139,11 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
     Args:
         source: a running cluster, or its record. A path is a record, at its end.
         policy: path of a TOML file with a policy that has a shedder, `shipped:NAME`, or the content of such a file.
-        max_moves: greatest number of bundles that move, 1 or more. Either limit replaces the shedder's own budget for a
-            cycle.
+        max_moves: most bundles that move, 1 or more. Either limit replaces the shedder's own budget for a cycle.
         max_weight: greatest load that moves, bytes per second, above 0.
         only: one or several namespaces whose bundles may move.
-        drain: one or several ids of brokers that give up all their bundles and take none. A host is sufficient if it
-            has one broker.
+        drain: one or several ids of brokers that give up all bundles and take none. A host suffices if it has one
+            broker.
         plugin_files: one or several Python files that register parts.
         progress: called with one short sentence at each step.
     """

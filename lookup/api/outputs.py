@@ -45,8 +45,7 @@ def result_folder(output: str | os.PathLike[str] | None) -> Iterator[tuple[str, 
     """Yield a folder for results, and a function that ties it to the object which the caller returns.
 
     Args:
-        output: path or URI. None is a temporary folder, which is removed with that object, or at once if the
-            body fails.
+        output: path or URI. None is a temporary folder, removed with that object, or at once if the body fails.
     """
     if output is not None:
         yield require_path("output", output), lambda result: None

@@ -103,10 +103,7 @@ class Evaluation:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The contents of `manifest.json`, such as settings with their sources and fingerprints of inputs.
-
-        Versions and times are in it as well.
-        """
+        """The contents of `manifest.json`, such as versions, times, settings with sources, and input fingerprints."""
         return dict(read_run(self.folder).manifest)
 
     def document(self) -> dict[str, Any]:

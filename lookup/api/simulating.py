@@ -102,8 +102,7 @@ def simulate(
     """Run scenarios in closed loop, each against its policies, and check their assertions.
 
     Args:
-        scenarios: one or several paths of scenario files, `shipped:NAME`, or contents of a file, with paths
-            from the working folder.
+        scenarios: one or several paths of scenarios, `shipped:NAME`, or contents with paths from the working folder.
         plugin_files: one or several Python files that register parts.
         progress: called with one short sentence before each scenario.
         warn: called with a sentence that a user should read.

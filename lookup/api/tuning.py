@@ -1,8 +1,7 @@
 """Search for settings by trying candidates in batches on one part of a log, and judging the best on the other.
 
-The other part is sealed. `lookup.tuning` generates candidates, selects them and decides on the
-recommendation, and `log_trials` replays a log. After every batch `search.json` has the known results, so an
-interrupted search can be resumed.
+The other part is sealed. `lookup.tuning` generates candidates, selects them and decides on a recommendation, and
+`log_trials` replays a log. After every batch `search.json` has the known results, so an interrupted search can resume.
 """
 
 from __future__ import annotations
@@ -79,10 +78,7 @@ class Tuning:
 
     @property
     def figures(self) -> pd.DataFrame:
-        """The table FIGURES with two additional columns, `candidate`, 0 for today's settings, and `days`.
-
-        Days are "search" or "sealed". Totals are those of a day.
-        """
+        """FIGURES with `candidate`, 0 for today's settings, and `days`, "search" or "sealed". Totals are daily."""
         columns = ["candidate", "days", *FIGURES.names]
         return data_frame(self._document["figures"], columns)
 
@@ -183,8 +179,7 @@ class TuneRun:
     #: distinguishes this search, and its sealed part, from others
     identity: str
     days: str
-    #: number of times that the sealed part has been opened, by this search or another, and whether this one has opened
-    #: it
+    #: how often the sealed part has been opened, by this search or another, and whether this one has opened it
     opened: int
     has_opened: bool
     #: results of batches by number. An interrupted search need not repeat these
@@ -226,8 +221,7 @@ class TuneRun:
                 self._learn(self.records[number])
                 continue
             is_late = minutes is not None and (time.monotonic() - began) / 60 > minutes
-            # Candidates that were left out for lack of time stay out, since candidates of later batches would have
-            # other numbers.
+            # Candidates left out for lack of time stay out, since otherwise later candidates would have other numbers.
             if number < last or (is_late and number and batch.kind != "race"):
                 continue
             tried, planned = len(self.search.candidates), self.file.tune.candidates

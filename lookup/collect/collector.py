@@ -160,8 +160,7 @@ def reading(endpoints: Endpoints, rest: AdminRest | None, cluster: str) -> Itera
     records: Queue[observing.Record] = Queue(_MOST_WAITING)
     with ExitStack() as stack:
         sources, client = _build_sources(endpoints, rest, cluster, records)
-        # At the end the order is reversed. All are stopped, their waits end, and they are joined. A process that ends
-        # while the library still waits is aborted.
+        # At the end all are stopped, then joined, in reverse. A process that ends while the library waits is aborted.
         for source in sources:
             stack.callback(source.join, 5.0)
         if client is not None:

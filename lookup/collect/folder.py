@@ -62,8 +62,7 @@ class RecordFolder:
                 advice = "holds no record of `lookup collect`; name a folder that does, or that does not exist"
                 raise InputError(Argument("output"), f": {self.path} is not empty and {advice}")
             if has_folders(self._system):
-                # The journal comes before the tables, so that a folder with it is a record, however early the process
-                # was killed.
+                # The journal comes before the tables, so a folder with it is a record, however early a kill comes.
                 for table in ("journal", *COLLECTED):
                     self._system.create_dir(f"{self._root}/{table}", recursive=True)
                 self._lock = undone.enter_context(Path(self._root, ".lock").open("a"))
@@ -111,8 +110,7 @@ class RecordFolder:
         past = Past()
         for table in _SCHEMAS:
             parts = self._list_parts(table)
-            # For the other tables only the last file is read, which has their end, since a record of weeks has many
-            # files.
+            # Of the other tables only the last file is read, which has their end, since a record of weeks has many.
             for part in parts if table in ("brokers", "ownership") else parts[-1:]:
                 self._take_part(table, f"{self.path}/{table}/{part}", past, cluster)
         if "namespaces.toml" in self._list_names_in(""):

@@ -30,8 +30,7 @@ __all__ = [
 
 #: The canonical tables of a record.
 COLLECTED: tuple[TableName, ...] = ("brokers", "loads", "bundles", "ownership")
-#: Columns, in the form of `schema_of`, of the table with the history of the record, which is start, stop, gaps, lost
-#: sources.
+#: Columns of the table with the record's history (start, stop, gaps, lost sources), in the form of `schema_of`.
 JOURNAL = "ts:time cluster event source since:time detail"
 #: Maximum number of rows of a table that wait to be written. They are many only while no file can be written.
 _MOST_PENDING = 200_000
@@ -199,8 +198,7 @@ class Observer:
         if self.position is None or record.position > self.position:
             self.position = record.position
         data = ServiceUnitStateData.from_json(record.text) if record.text else None
-        # Brokers' clocks differ by milliseconds. In the topic's order the times of a bundle's records must not
-        # decrease.
+        # Brokers' clocks differ by milliseconds. In topic order the times of a bundle's records must not decrease.
         ts_us = max(record.ts_us, self._latest_us.get(record.bundle, record.ts_us))
         row = self._changes.take(record.bundle, data, ts_us)
         if data is None:
@@ -214,8 +212,7 @@ class Observer:
             return
         if self._recorded is not None:
             changes = follow(self._recorded, row)
-        # The list of bundles may show a split before the topic is read. Until the split is recorded, its parent has an
-        # owner.
+        # The bundle list may show a split before the topic is read. Until it is recorded, its parent has an owner.
         if row["event"] != "split" or self._take_boundaries(row) or changes:
             self._add("state", "ownership", row)
 
@@ -256,8 +253,7 @@ class Observer:
             self._boundaries[record.namespace] = set(ends)
             self.first_boundaries[record.namespace] = ends
         elif self._has_state:
-            # The record of a split may not have arrived yet, so a list counts when the next one comes, or the topic is
-            # read.
+            # A split's record may not be here yet, so a list counts when the next one comes, or the topic is read.
             before = self._listed.get(record.namespace)
             self._listed[record.namespace] = record
             if before is not None and self._recorded is None:

@@ -134,8 +134,7 @@ class Source(threading.Thread):
                 # A call of `look` that reads a message does not itself report that the source works.
                 self.works()
                 reason = None
-            # Every exception is caught, since a thread that ends silently would record nothing, and no answer of a
-            # server is fatal.
+            # Every exception is caught, since a silently ended thread records nothing, and no server's answer is fatal.
             except Exception as error:  # noqa: BLE001
                 reason = reason_of(error)
             if reason is not None and reason != self._reason:
@@ -295,8 +294,7 @@ class AdminRest:
     def send(self, method: str, path: str, *, within_s: float = _REQUEST_S) -> None:
         """Carry out `METHOD /admin/v2/PATH`, which changes the cluster.
 
-        Another address is tried only if the one before refuses connections. A request that a broker may have begun is
-        not sent to a second one.
+        Another address is tried only if one refuses connections, since otherwise a broker may have begun the request.
 
         Args:
             within_s: seconds that the change may take.
@@ -346,10 +344,7 @@ class AdminRest:
         return self._get_or_none(f"namespaces/{quote(namespace)}/antiAffinity", _group_of, is_json=False)
 
     def topics(self, namespace: str) -> list[str] | None:
-        """List all topics of a namespace as the brokers do, None if there is no such namespace.
-
-        Errors are those of `get`.
-        """
+        """List all topics of a namespace as the brokers do, None if it does not exist. Errors are those of `get`."""
         # Unlike the lists below `persistent/` this one never uses `pulsarResourcesExtendedClassName`.
         return self._get_or_none(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true", _names_of)
 
@@ -494,8 +489,7 @@ class RegistrySource(Source):
         if scheme:
             files = {"ca": credentials.tls_ca, "certfile": credentials.tls_cert, "keyfile": credentials.tls_key}
             options = {"use_ssl": True, **files}
-        # Its own retries never end, so a lost session is replaced by another. A server that has lost contact with the
-        # others is good enough.
+        # Its own retries never end, so a lost session is replaced. A server without contact to others is good enough.
         self._client = KazooClient(",".join(hosts), logger=logger, read_only=True, **options)
         self._changed = threading.Event()
         self._is_started = False
@@ -581,8 +575,7 @@ class PulsarTopicSource(Source):
     def look(self) -> None:
         """Read one message, or notice that there is none."""
         if self._reader is None:
-            # The compacted topic is read. It does not keep an archive, and the records after compaction are the valid
-            # ones.
+            # The compacted topic is read. It does not keep an archive, and the records after compaction are valid.
             is_persistent = self._topic.startswith("persistent")
             self._reader = self._client.create_reader(self._topic, self._after, is_read_compacted=is_persistent)
             self._connected_at = time.monotonic()

@@ -197,10 +197,7 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
 
 
 def _describe_memory(key: str, kept: object) -> tuple[str, str]:
-    """Describe an entry of a shedder's memory by name and text, with instants in µs as times.
-
-    Long collections are described by their counts.
-    """
+    """Describe an entry of a shedder's memory by name and text, with µs as times, and long collections as counts."""
     name = key.removesuffix("_us")
     if isinstance(kept, Mapping | list) and len(kept) > _SHOWN_MEMORIES:
         return name, f"{len(kept):,} entries"

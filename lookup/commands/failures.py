@@ -68,8 +68,7 @@ def handled_by(
 def interrupted_later() -> Iterator[None]:
     """Delay signals that end a run until the body is done, and then raise `KeyboardInterrupt`.
 
-    The previous handlers are restored afterwards, in place of pyspark's own for Ctrl-C, which prints the jobs
-    it cancels.
+    The previous handlers are then restored, in place of pyspark's for Ctrl-C, which prints the jobs it cancels.
     """
     received: list[int] = []
     with handled_by(lambda number, frame: received.append(number)):

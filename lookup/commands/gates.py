@@ -138,8 +138,7 @@ def print_difference(console: Console, difference: Difference, how: str = "", *,
     """Print the difference of two runs, the figures first.
 
     Args:
-        how: the flag or command that lists the rows that tables of ten rows leave out. If it is empty, no rows
-            are left out.
+        how: the flag or command for the rows that tables of ten rows leave out. If empty, no rows are left out.
         has_figures: whether the table of figures is printed.
     """
     from lookup.report.compare import (

@@ -98,8 +98,7 @@ class Parser(argparse.ArgumentParser):
 
     def need(self, *names: str, **keywords: Any) -> None:
         """Add an argument that must be given."""
-        # Without `required=True`, since argparse would complain of a missing flag before an unknown one, its likely
-        # misspelling.
+        # Not `required=True`, as argparse would report a missing flag before an unknown one, its likely misspelling.
         action = self.add_argument(*names, **keywords)
         self.needed[action.dest] = names[0] if names[0].startswith("-") else str(action.metavar or action.dest)
 
@@ -121,10 +120,7 @@ class Parser(argparse.ArgumentParser):
 
     @contextmanager
     def _mark_required(self) -> Iterator[None]:
-        """Let argparse treat arguments that must be given and have no replacement as required.
-
-        This holds while it writes about them.
-        """
+        """Treat arguments that must be given and have no replacement as required, while argparse writes about them."""
         needed = [action for action in self._actions if action.dest in self.needed and action.dest not in self.instead]
         before = [(action, action.required, action.nargs) for action in needed]
         for action in needed:

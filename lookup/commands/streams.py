@@ -165,10 +165,7 @@ class Stages:
         return tasks / of if of else None
 
     def text(self) -> str:
-        """Describe the stage with completed tasks, rows per second and the remaining time.
-
-        Unknown figures are left out.
-        """
+        """Describe the stage by completed tasks, rows per second and remaining time. Unknown figures are left out."""
         tasks, of, rows = self._far
         if not of:
             return self._text
@@ -201,8 +198,7 @@ def _format_duration(seconds: float) -> str:
 def progress(start: str) -> Iterator[Stages]:
     """Yield a reporter of the current stage, which is a bar on a terminal, else lines with seconds.
 
-    Lines are also used with `--verbose`, in CI and on a terminal that cannot move its cursor. With `--quiet`
-    there is no output.
+    Lines are also used with `--verbose`, in CI and on a terminal that cannot move its cursor. `--quiet` prints nothing.
     """
     stages = Stages(start)
     if _VOLUME.get() < 0:

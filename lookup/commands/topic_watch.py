@@ -1,7 +1,4 @@
-"""Carry out `lookup topics watch`, which prints a list of topics and then its changes.
-
-A decision server sends them as the messages of `lookup.topics.watching`.
-"""
+"""Carry out `lookup topics watch`, which prints a decision server's topics, then changes (`lookup.topics.watching`)."""
 
 from __future__ import annotations
 

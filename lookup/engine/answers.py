@@ -87,8 +87,7 @@ def checked_mask(part: str, answers: Sequence[Any] | NDArray[Any], brokers: Cand
     count = len(brokers)
     if len(answers) != count:
         raise ContractError(f"filter {part!r} gave {len(answers)} answers for {count} brokers")
-    # Lists of different lengths do not make an array. The comparison below then names the first element that is not a
-    # truth value.
+    # Lists of unequal length do not make an array. The check below names the first element that is not a truth value.
     try:
         mask = np.asarray(answers)
     except ValueError:

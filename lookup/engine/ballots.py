@@ -124,17 +124,15 @@ _NOT_ASKED = Ballot()
 class SecondChoice:
     """The alternative brokers of a policy, which are all that its first few filters keep.
 
-    They are used if the filters leave no broker, if one of them fails and `on_error = "skip"` lets the policy
-    continue, and for the share of the first choice that falls on a broker above a usage limit. Scorers and
-    selector stay the same.
+    They are used if the filters leave no broker, if one fails and `on_error = "skip"` lets the policy continue, and for
+    the share of the first choice that falls on a broker above a usage limit. Scorers and selector stay the same.
     """
 
     name: ClassVar[str] = "second_choice"
 
     #: how many of the policy's filters still count, from the first
     filters: Annotated[int, Ge(0)] = 0
-    #: usage above which a broker is not taken at the first choice, as a ratio of its capacity, of its fullest resource
-    #: by the policy's weights, as measured
+    #: greatest measured usage of a first choice, ratio of capacity of its fullest resource by the policy's weights
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
 
     def choose(
@@ -145,8 +143,7 @@ class SecondChoice:
         Args:
             kept: the brokers that all filters keep.
             first_among: computes a ballot among these.
-            second: computes a ballot among the brokers of the first few filters, after another ballot. If it does
-                not choose a broker, the first choice remains.
+            second: computes one, after another, among those of the first few filters. If empty, the first one remains.
         """
         first = second(_NOT_ASKED) if kept.is_unsure or not len(kept.brokers) else first_among(kept)
         usage = view.load.weighted

@@ -281,8 +281,7 @@ class PartBuilder:
         missing = [name for name in needed if name not in given.values]
         for name in missing:
             self.problems.append(f"{where}: {part_class.name!r} needs the parameter {name!r}")
-        # JSON's strict mode fits TOML, in which an array may be a tuple and an integer a float, but "5" is not a
-        # number.
+        # JSON's strict mode fits TOML, where an array may be a tuple and an integer a float, but "5" is not a number.
         plain = {name: value for name, value in given.values.items() if name not in unknown and name not in children}
         try:
             model = _model_of(part_class)  # type: ignore[arg-type]  # mypy takes no class for hashable
@@ -374,10 +373,7 @@ def _slot_in(annotation: Any) -> ChildSlot | None:
 
 @lru_cache(maxsize=256)
 def _model_of(part_class: type[Any]) -> type[BaseModel]:
-    """Create the model that checks a class's parameters without its children.
-
-    It is cached, since every process builds a policy often.
-    """
+    """Create the model that checks a class's parameters without its children, cached since policies are built often."""
     hints, children = hints_of(part_class), child_kinds(part_class)
     names = [entry.name for entry in parameters_of(part_class) if entry.name not in children]
     # The default of None only makes a parameter optional. The part itself defines its defaults.

@@ -5,8 +5,7 @@ ruling on the next. Loads are never recomputed inside a cycle. A cycle of the mo
 is judged and placed by the owners at its start, and all of them are moved after the last proposal.
 
 The rules for all shedders and splitters are here. They define which bundles may be taken from their owners, which can
-be divided, and whether a cycle takes place. Hit counts, cool-downs and limits belong to the part, which keeps them in
-its memory.
+be divided, and whether a cycle takes place. Hit counts, cool-downs and limits stay in the part's memory.
 
 Source: `docs/pulsar/load-managers.md`.
 """
@@ -194,8 +193,7 @@ class Unloading:
     """Callbacks of unloads into the ownership store."""
 
     carry_out: Callable[[Unload], object]
-    #: draws the destination of an unload without one, which makes the cycle that of the modular manager. With None the
-    #: next lookup of the bundle decides
+    #: draws missing destinations of unloads, in the modular manager's cycle. None leaves them to the next lookup
     choose: Choose | None = None
 
 
@@ -256,8 +254,7 @@ class _UnloadBooks(Books[Unload]):
 
     def __init__(self, policy: Policy, instant: Instant, unloading: Unloading) -> None:
         super().__init__(unloading.carry_out)
-        # In Pulsar, a filter that fails makes the bundle not transferable, so a failure always raises here and is
-        # caught.
+        # In Pulsar a failing filter makes the bundle not transferable, so failures always raise here and are caught.
         self._policy = policy.with_errors_raised
         self._instant, self._unloading = instant, unloading
         #: the brokers left by each of the first filters whose answer is the same throughout the cycle
@@ -352,9 +349,8 @@ class _UnloadBooks(Books[Unload]):
 class _ModularBooks(_UnloadBooks):
     """Judges as ModularLoadManagerImpl.doLoadShedding does (Pulsar 4.2.4), after the shedder's last proposal.
 
-    Its shedders find the spared bundles themselves, and count all other bundles that they name as unloaded.
-    Then each bundle is judged and placed, all of them on the view of the cycle's start. The unloads appear only
-    in the next reports.
+    Its shedders find the spared bundles themselves, and count all other bundles that they name as unloaded. Then each
+    bundle is judged and placed on the view of the cycle's start. The unloads appear only in the next reports.
     """
 
     def __init__(self, policy: Policy, instant: Instant, unloading: Unloading) -> None:

@@ -1,8 +1,7 @@
 """Restrict request and view to the fields that a part has declared in `reads`.
 
-A facet looks like the original. Undeclared fields raise `ReadsError` with the field and the part, because
-an undeclared read would silently make a cached decision wrong. A name that the original lacks as well is an
-ordinary `AttributeError`.
+A facet looks like the original. Undeclared fields raise `ReadsError` with field and part, since an undeclared read
+would silently make a cached decision wrong. A name that the original lacks too raises `AttributeError`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Parts that run in another program, keep their memory there, and can be examined only by calls.
 
-Such a part has `is_foreign = True`. It has `begin(memory)`, called once before a run with the memory of its
-later calls. It also has `check()`, which returns a sentence if its runs are not repeatable, and raises if
-the part cannot be called.
+Such a part has `is_foreign = True`, `begin(memory)`, called once before a run with the memory of its later calls, and
+`check()`, which returns a sentence if its runs are not repeatable, and raises if the part cannot be called.
 """
 
 from __future__ import annotations

@@ -25,13 +25,12 @@ class TrafficRates(NamedTuple):
 class BundleMeans:
     """The mean traffic of each bundle over its last reports, once of about ten and once of about a thousand.
 
-    With n samples so far the next one moves a mean by 1 / n of the difference. Up to the number of samples that
-    is their plain mean, and then an exponential one. A bundle starts with its first report, and so do the
-    children of a split.
+    With n samples so far the next one moves a mean by 1 / n of the difference. Up to the number of samples that is
+    their plain mean, and then an exponential one. A bundle starts with its first report, and so do a split's children.
 
     Args:
-        forgets: whether a bundle without a report is dropped, as in the modular manager. For example, its owner
-            was lost. Its traffic is then unknown until the next report.
+        forgets: whether a bundle without a report is dropped, as in the modular manager. For example, its owner was
+            lost. Its traffic is then unknown until the next report.
     """
 
     def __init__(self, *, forgets: bool) -> None:

@@ -182,8 +182,7 @@ class LoadManager:
         """Restore owners from before the run. Unregistered owners and pinned bundles are left out."""
         for bundle, broker in sorted(owners.items()):
             number = self._find_registered(broker)
-            # The owner of a pinned bundle is in its name. An owner in the book would remain after its registration
-            # ended.
+            # A pinned bundle's owner is in its name. An owner in the book would remain after its registration ended.
             if number is not None and pinned_broker(bundle.rpartition("/")[0]) is None:
                 self._give(bundle, number, self._tick_us)
         self._changes_in_tick = 0
@@ -232,8 +231,7 @@ class LoadManager:
     def select(self, request: LookupRequest, ts_us: int) -> Decision | None:
         """Choose an owner for an unowned bundle, and book it. Return None if no broker is registered.
 
-        A decision key that was declined for this bundle under the same fingerprint is not evaluated again, only
-        counted.
+        A decision key declined for this bundle under the same fingerprint is not evaluated again, only counted.
         """
         instant = self.instant()
         if not len(instant.offered):
@@ -341,8 +339,7 @@ class LoadManager:
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter. Return None without a splitter.
 
-        Children stay with the owner of their parent. Under `unload_children` they have no owner if another broker
-        may own them.
+        Children stay with their parent's owner. Under `unload_children` they have none if another broker may own them.
         """
         if self.policy.splitter is None:
             return None

@@ -1,7 +1,4 @@
-"""Call metrics, and check their answers against the protocol. Every call of a metric is made here.
-
-Built-in metrics are called like those of plug-ins.
-"""
+"""Make all calls of metrics, built-in or from plug-ins, and check their answers against the protocol."""
 
 from __future__ import annotations
 
@@ -132,8 +129,7 @@ def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
     """Compute the values of totals of shape (..., k), or the value of all rows if these are not units.
 
     Returns:
-        Shape (...), or () for a metric whose rows are not units. Values are finite, or NaN if there is nothing
-            to measure.
+        Shape (...), or () for a metric whose rows are not units. Values are finite, or NaN without anything to measure.
 
     Raises:
         PluginError: if it raises, or returns another kind of value.

@@ -20,8 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 Counts = NDArray[np.int64]
-#: Namespaces below which a sweep is not worth a pass. Above, a sweep follows each doubling, so that its cost is
-#: constant.
+#: Namespaces below which a sweep is not worth a pass. Above, a sweep follows each doubling, so its cost is constant.
 _FEWEST = 256
 
 

@@ -90,11 +90,9 @@ class Policy:
     destination_first: bool = False
     #: namespaces whose bundles the shedder does not unload (loadBalancerSheddingExcludedNamespaces)
     excluded_namespaces: frozenset[str] = frozenset()
-    #: whether the children of a split are taken from their owner at once, unless only it may have them
-    #: (loadBalancerAutoUnloadSplitBundlesEnabled)
+    #: whether children leave their owner at once, if others may have them (loadBalancerAutoUnloadSplitBundlesEnabled)
     unload_children: bool = False
-    #: initial bundles of a namespace without boundaries of its own, None for the number of the evaluation
-    #: (defaultNumberOfNamespaceBundles)
+    #: initial bundles of a namespace without boundaries, None for the evaluation's (defaultNumberOfNamespaceBundles)
     bundles: int | None = None
 
     @cached_property
@@ -291,8 +289,7 @@ class Policy:
         self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant
     ) -> NDArray[np.bool_]:
         part, view = self.filters[index], instant.seen_by(index)
-        # Kept outside the `try`, since after an exception of a generator `on_error = "skip"` keeps its answers, as
-        # Pulsar does.
+        # Outside the `try`, since after a generator's exception `on_error = "skip"` keeps its answers, as Pulsar does.
         answers: list[Any] = []
         try:
             answer = part.admit(self.cuts[index](request), brokers, view)
@@ -409,8 +406,7 @@ class Policy:
     def retaining(self) -> tuple[tuple[Filter, bool], ...]:
         """The filters up to the last that decides whether a bundle may leave its owner.
 
-        Each comes with whether it decides that. Later filters are not called for it, since they could only cost
-        time or fail.
+        Each comes with whether it decides that. Later filters are not called, since they could only cost time or fail.
         """
         opinions = [hasattr(part, "should_unload") for part in self.filters]
         count = len(opinions) - opinions[::-1].index(True) if True in opinions else 0

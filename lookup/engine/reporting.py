@@ -66,10 +66,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """Load reports of the brokers of a cluster, in arrays of shape (n_brokers,).
-
-    Without a report, throughput is NaN, and counts and times are 0.
-    """
+    """Load reports of a cluster's brokers, shape (n_brokers,). Without one, throughput is NaN, counts and times 0."""
 
     #: smoothed (Pulsar: weightedMaxEMA), 1.0 is full, NaN if unknown
     usage: Floats

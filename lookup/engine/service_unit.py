@@ -5,8 +5,7 @@
               └── Free <───────────┤
                                    └──> Splitting ─────> Deleted        its children begin as Owned
 
-Every broker applies the same conflict rule to the same sequence of messages, so all find the same owner. Compaction of
-the channel applies it as well.
+All brokers and compaction apply one conflict rule to the same sequence of messages, so all find the same owner.
 
 Source: ServiceUnitState, ServiceUnitStateData, ServiceUnitStateDataConflictResolver (`docs/pulsar/load-managers.md`).
 """

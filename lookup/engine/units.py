@@ -91,8 +91,7 @@ def in_bytes(view: ClusterView, brokers: float, bundles: float) -> ClusterView:
         brokers: bytes per 1.0 of a broker's load.
         bundles: bytes per 1.0 of a bundle's load.
     """
-    # Usage and capacity are ratios of each other and stay. Only loads that are compared with a limit in bytes are
-    # scaled.
+    # Usage and capacity are ratios of each other and stay. Only loads compared with a limit in bytes are scaled.
     load = view.load
     smoothed = None if load.smoothed_throughput is None else load.smoothed_throughput * brokers
     scaled = replace(
@@ -127,8 +126,7 @@ def cannot_act(
     A shedder that may use several rates acts if one of them is known. A limit of 0 bytes does not count.
 
     Args:
-        mean_load: returns the average load of a broker, weight per second, None if it is unknown. It is only
-            called if there is a sentence.
+        mean_load: returns a broker's mean load, weight per second, None if unknown. Only called if there is a sentence.
     """
     known = {"bytes": rates.has_bytes, "messages": rates.has_messages}
     return {

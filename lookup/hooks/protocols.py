@@ -49,10 +49,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @dataclass(frozen=True, slots=True)
 class Conf:
-    """Marker with the key of Pulsar's `broker.conf` that fills a parameter, or `*` for all keys.
-
-    `scale` converts its unit into ours.
-    """
+    """Marker with the `broker.conf` key that fills a parameter, `*` for all. `scale` converts its unit into ours."""
 
     key: str
     #: factor from the key's number to the parameter, for example 0.01 for a percentage that becomes a ratio
@@ -104,11 +101,9 @@ Grain = Literal["lookup", "change", "cell"]
 #: The meaning of a row of a metric's sums, which intervals resample. It is a bundle, a cell of time (taken in blocks),
 #: a bundle or (rows after the bundles') an event that took bundles from their owners, or none.
 Resample = Literal["bundle", "time", "event", "none"]
-#: Random sources of a figure, which are the lookups of the log, the random and hashed placement of bundles, and the
-#: lost brokers.
+#: Random sources of a figure, which are the log's lookups, random and hashed placement of bundles, and lost brokers.
 Luck = Literal["demand", "placement", "events"]
-#: The subject of a verdict. It is the demand as logged, where only placement and events are random, or similar demand,
-#: drawn again.
+#: The subject of a verdict, demand as logged, where only placement and events are random, or similar demand redrawn.
 Question = Literal["log", "demand"]
 
 
@@ -129,12 +124,11 @@ class Filter(Part, Protocol):
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> Iterable[bool]:
         """Decide for each broker, in order, whether it is kept (true).
 
-        `brokers` are the candidates that earlier filters kept, and never empty. A list, an array or a generator is
-        accepted. If a generator raises half way, `on_error = "skip"` keeps the rejections so far, as Pulsar does. A
-        filter that explains itself also has `detail(request, broker, view) -> str`, called only for `lookup
-        explain`. A filter that knows when no broker would gain from an unload also has `should_unload(request,
-        owner, brokers, view) -> bool`. It is called for unloads without destination, and its `brokers` are the
-        candidates left by earlier filters.
+        `brokers` are the candidates that earlier filters kept, never empty. A list, an array or a generator is
+        accepted. If it raises half way, `on_error = "skip"` keeps the rejections so far, as Pulsar does. A filter that
+        explains itself also has `detail(request, broker, view) -> str`, called only for `lookup explain`. A filter that
+        knows when no broker would gain from an unload also has `should_unload(request, owner, brokers, view) -> bool`,
+        called for unloads without destination, with the candidates left by earlier filters.
 
         A filter that keeps namespaces to their brokers may have `may_admit`, with the arguments and the answer of
         `admit`. It is false for a broker that the filter never admits, for any other candidates or registered brokers.
@@ -150,8 +144,7 @@ class Scorer(Part, Protocol):
     ) -> Sequence[float] | NDArray[np.float64]:
         """Compute one number in [0, 1] per broker, in order. The engine adds them up by weight in listed order.
 
-        A request of the engine itself does not have properties. If a property is missing, all brokers get the same
-        number.
+        A request of the engine itself lacks properties. If a property is missing, all brokers get the same number.
         """
 
 
@@ -248,10 +241,9 @@ class Splitter(Part, Protocol):
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
         """Yield splits, each judged at once, as in `ruling = yield Split(bundle, source, boundaries)`.
 
-        An accepted `Split` takes place at once, and the children belong to the bundle's owner. The engine rejects
-        bundles that the source does not own or that were split in this cycle, and boundaries that do not ascend
-        strictly inside the bundle. `view.load.traffic` stays the same as at the start of the cycle. `memory`
-        outlives the cycle.
+        An accepted `Split` takes place at once, and children belong to the bundle's owner. The engine rejects bundles
+        that the source does not own or that were split in this cycle, and boundaries that do not ascend strictly inside
+        the bundle. `view.load.traffic` stays as at the cycle's start. `memory` outlives the cycle.
         """
 
 
@@ -272,13 +264,12 @@ class Lister(Part, Protocol):
         """List a namespace's topics in any order, with partitions as separate names.
 
         Args:
-            properties: the client's properties in its request, checked and bounded. Without any, topics are not
-                filtered.
+            properties: properties of the client's request, checked and bounded. Without any, topics are not filtered.
             catalog: the existing topics at one instant.
 
         Returns:
-            The names, with `partial=True` if some could not be found. The framework reports that as a failure,
-                since clients drop subscriptions on topics that a list lacks.
+            The names, with `partial=True` if some could not be found. The framework reports that as a failure, since
+                clients drop subscriptions on topics that a list lacks.
         """
 
     def initialize(self, catalog: CatalogView) -> None:
@@ -320,8 +311,7 @@ class Metric(Part, Protocol):
     better: ClassVar[Better]
     #: the counted rows. Batches without any change or cell are skipped for a metric that counts those
     grain: ClassVar[Grain]
-    #: the meaning of a row of its sums, which is one of the batch's bundles, cells, or bundles and events, or the
-    #: metric's own
+    #: the meaning of a row of its sums, one of the batch's bundles, cells, or bundles and events, or the metric's own
     resample: ClassVar[Resample]
 
     def keys(self, batch: Batch) -> Sequence[str | None]:

@@ -27,8 +27,7 @@ __all__ = [
     "check_row",
 ]  # fmt: skip
 
-#: Greatest weight of a lookup, and greatest load of a bundle per second. Hundreds of them, in micro-units, still add up
-#: in 64 bits.
+#: Greatest weight of a lookup, and load of a bundle per second. Hundreds of them, in micro-units, add up in 64 bits.
 MAX_WEIGHT = 1e10
 
 #: Values of `result` in LOOKUPS. Rows with `redirect` are hops and not demand.

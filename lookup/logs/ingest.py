@@ -1,8 +1,7 @@
 """Read log files into canonical tables, with one task per source, then one task per part of a table.
 
-The tasks are in `ingest_tasks.py`, the rules for rows in `columns.py`, the layout of files in `schema.py`. The number
-of workers does not change the result. Rows are ordered by (ts, seq), where `seq` is the place of the source and the
-row's place in it.
+Tasks are in `ingest_tasks.py`, rules for rows in `columns.py`, the layout of files in `schema.py`. The number of
+workers does not change the result. Rows are ordered by (ts, seq), where `seq` is the place of source and row.
 """
 
 from __future__ import annotations
@@ -69,18 +68,15 @@ class IngestReport:
     #: rows written, by table
     rows: Mapping[str, int]
     clusters: tuple[str, ...]
-    #: records in the quarantine table by reason, most frequent first. Reasons that differ only in values count as one,
-    #: under the text of the first
+    #: quarantined records by reason, most frequent first. Reasons that differ in values only count as the first
     quarantined: Mapping[str, int]
     #: sources no line of which was a record that could be used, and their lines
     unread: Mapping[str, int]
     #: rows whose times are full quarters of an hour, which are all rows of a log with dates only
     quarters: int
-    #: rows that are more than ten seconds earlier than a row on a line before, by source, without sources that have
-    #: none
+    #: rows more than ten seconds earlier than a row on a line before, by source, without sources that have none
     late: Mapping[str, int]
-    #: rows of LOOKUPS that are equal to another one. Logs with times in seconds have some, and half of a log that is
-    #: read twice are
+    #: rows of LOOKUPS equal to another. Logs with times in seconds have some, and half of a log read twice are
     doubled: int
     #: first and last timestamp of any row, µs since the Unix epoch
     first_us: int
@@ -302,8 +298,7 @@ def _require_likely_times(reports: Sequence[tasks.SourceReport], reader: LogRead
 def _plan_parts(staged: Sequence[tasks.StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[tasks.PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
-        # Rows by staged file and minute, separately for every cluster and day. Both are empty if files hold all of
-        # them.
+        # Rows by staged file and minute, for each cluster and day. Both are empty if files hold all of them.
         cells: dict[tuple[str, str], dict[int, Counter[str]]] = {}
         for file in (file for file in staged if file.table == table):
             for (owner, minute), rows in file.cells.items():

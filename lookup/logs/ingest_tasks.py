@@ -1,8 +1,7 @@
 """Run the Spark tasks of an ingest, which read one source into staged tables, or write one part of a table.
 
-This module does not use Spark. The jobs are built in `ingest.py`. A staged file holds the rows of one piece of one
-source, sorted, with `_order`, the row's number among all. It consists of the number of the source in sorted order, and
-of the row in the source.
+This module does not use Spark. Jobs are built in `ingest.py`. A staged file holds the sorted rows of one piece of one
+source, with `_order`, the row's number among all. It is the source's number in sorted order, then the row's.
 """
 
 from __future__ import annotations
@@ -196,8 +195,7 @@ def write_part(job: PartJob) -> tuple[int, int]:
     """Write the rows of a part, ordered by (ts, seq), into one file or, of a minute with very many rows, several.
 
     Returns:
-        How many rows were left out, since a source refutes them, and of LOOKUPS how many are the same as another one in
-        every column but `seq`.
+        The number of rows left out, refuted by a source, and of LOOKUPS equal to another in every column but `seq`.
     """
     moment = CANONICAL[job.table].field("ts").type
     is_inside = (pc.field("ts") >= pa.scalar(job.from_us, moment)) & (pc.field("ts") < pa.scalar(job.until_us, moment))

@@ -1,7 +1,6 @@
 """Run jobs with one task per item, and return answers in the order of the items, a user's mistake as a value.
 
-Spark's workers run them, or this process, one after the other or several at a time in forks of it. Tasks and answers
-are the same.
+Spark's workers run them, or this process, one by one or several at a time in forks. Tasks and answers are the same.
 
 An exception that leaves a task reaches the driver as a Java stack trace, after Spark has tried the task again. A user's
 mistake is therefore returned, and raised again on the driver.
@@ -80,8 +79,7 @@ class Failed:
 class InProcess:
     """A replacement for a Spark session that runs tasks without Java, in this process or in forks of it."""
 
-    #: number of tasks that run at a time. With more than one, each runs in a fork, which may not suit a program with
-    #: threads
+    #: number of tasks at a time. With more than one, each runs in a fork, which may not suit a program with threads
     cores: int = 1
 
 
@@ -270,8 +268,7 @@ def _run_in_forks(
     forks: list[_Fork] = []
     # Calls behind a mistake are not needed.
     begun, needed = 0, len(calls)
-    # Arrow loads pandas, if it is installed, before it makes its first value. This is done here, since otherwise every
-    # fork would do it.
+    # Arrow loads pandas, if installed, before its first value. This is done here, or every fork would do it.
     pa.scalar(0)
     try:
         forks.extend(_Fork(calls) for _ in range(min(cores, len(calls))))
@@ -298,8 +295,7 @@ def _run_in_forks(
 class _Fork:
     """A fork of this process that runs calls, each when it receives its number.
 
-    One fork for each call would be simpler but slower, since each fork copies the pages that it or this process writes
-    to.
+    One fork for each call would be simpler but slower, since each copies the pages that it or this process writes to.
     """
 
     def __init__(self, calls: Sequence[Callable[[], object]]) -> None:

@@ -2,9 +2,8 @@
 
 This works on every file system that Arrow supports. On a local one the earlier output is moved away before the new one
 gets its name, and is removed last. A kill in between leaves both, whole, and the next run reports it. An object store
-does not have folders, so moving one would copy all its objects. Output goes directly to its place there, and an object
-marks it as unfinished meanwhile. Every file of the program that is not a single report is written here, so that all
-commands refuse an output with the same message.
+does not have folders, so a move would copy all objects. Output goes directly to its place there, with an object that
+marks it as unfinished. All files but single reports are written here, so all commands refuse an output alike.
 
     .NAME.xxxxxxxx    being written, or whole and about to become NAME. The next run on this output removes it
     .NAME.old         the earlier output, to be removed once NAME is the new one
@@ -76,8 +75,7 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         names: all files that a run may leave in the output. With `force` only these are replaced, other files stay.
 
     Raises:
-        InputError: if the output cannot be a folder, or is not empty without `force`, and then nothing has changed.
-            Also if a later run writes it.
+        InputError: if it cannot be a folder or, without `force`, is not empty (unchanged), or a later run writes it.
     """
     system, target = _locate_output(output)
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
@@ -309,8 +307,7 @@ def _find_nearest_folder(output: str, target: str) -> str:
 
 
 def _make_hidden_folder(output: str, system: arrow_fs.FileSystem, target: str) -> tuple[str, str]:
-    # An existing output may be a mounted volume. Then its parent folder is on another disk, from which no file can be
-    # moved, and often without the right to write.
+    # An existing output may be a mounted volume, whose parent is on another disk (no moves) and often not writable.
     given = output.rstrip("/") if "://" in output else target
     parent, _, name = target.rpartition("/")
     hidden = f".{name}.{uuid4().hex[:8]}"

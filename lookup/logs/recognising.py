@@ -66,8 +66,7 @@ _BROKER_JSON = re.compile(r'"loggerName"\s*:\s*"(?:org\.apache\.pulsar|o\.a\.p)\
 #: The logger in a line of a text log of Pulsar. With a topic in each line it would look like a table as well.
 _PULSAR_TEXT = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\W+(?:org\.apache\.pulsar|o\.a\.p)\.")
 _BROKER_TEXT = re.compile(_PULSAR_TEXT.pattern + r"(?:broker|b)\.")
-#: The two addresses of a broker in the answer that brokers up to 4.2 log, the clients' address and the address with its
-#: id.
+#: The two addresses of a broker in the answer that brokers up to 4.2 log, the clients' address and that with its id.
 _ADDRESSES = re.compile(r"brokerUrl=(pulsar://[^,}\s]+), .*?httpUrl=https?://([^,}\s]+)")
 
 
@@ -180,8 +179,7 @@ def recognise(source: str, registry: Registry) -> Recognised:
         registry: of all plug-ins, whose readers are tried last.
 
     Raises:
-        InputError: in one sentence. It is about the first file, if no file has a known form and lookups, or about the
-            first file of another kind, if the kinds differ.
+        InputError: a sentence on the first file, if none has a known form and lookups, or the first of another kind.
     """
     paths = list_files([source])
     if paths[0].endswith(".parquet"):
@@ -215,10 +213,7 @@ def _read_head(path: str, lines: int = _HEAD) -> _Head:
 
 
 def _find_best_trials(path: str, head: _Head, registry: Registry) -> list[_Trial]:
-    """List the best trial of a file, among the readers that suit a line, by the number of lookups.
-
-    There are two if a date may be read in two ways.
-    """
+    """List the best trial of a file by lookups, among readers that suit a line, or two for an ambiguous date."""
     if not any(line.strip() for _, line in head.raw):
         raise InputError(f"{path}: has no line in it")
     tried = []
@@ -246,8 +241,7 @@ def _read_with_trials(trials: list[_Trial], first: str, path: str, lines: int, r
     what = trials[0].proposal.what
     remedy = f"is of another kind than {first}, {what}; name the files of one kind, and make a mapping for each kind"
     if not able:
-        # The first reason is more useful than the most frequent, since below a header that lacks a column every line is
-        # wrong.
+        # The first reason is better than the most frequent, as below a header that lacks a column every line is wrong.
         reason, count = next(iter(parts[0].reasons)), parts[0].reasons.total()
         raise InputError(f"{path}: {remedy}; of its first {len(head.raw):,} lines {count:,} cannot be read: {reason}")
     if not any(part.records for part in parts):

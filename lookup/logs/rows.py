@@ -1,7 +1,6 @@
 """Read batches of LOOKUPS by column, with the defaults of `columns.py`, and refuse rows that break its rules.
 
-The rules are those of `check_row`, for arrays. A replay reads hundreds of millions of rows, and a call for each would
-take longer than everything else.
+The rules are those of `check_row`, for arrays, since calls for hundreds of millions of rows would take longest.
 """
 
 from __future__ import annotations
@@ -147,8 +146,7 @@ def _convert_figures(column: pa.Array) -> NDArray[np.float64]:
 def _convert_times(column: pa.Array) -> Ints:
     """Convert times to µs since the epoch, 0 for missing ones."""
     if pa.types.is_timestamp(column.type):
-        # The cast is not safe, since nanoseconds are cut off. Overflowing values are beyond the calendar, and are
-        # refused.
+        # The cast is not safe, since it cuts off nanoseconds. Overflowing values are beyond the calendar and refused.
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     values: Ints = column.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
     return values

@@ -3,8 +3,7 @@
 The canonical tables are derived from `columns.py`. QUARANTINE, DECISIONS, OWNERS, CYCLES, CELLS and FLOWS are defined
 here, since they are written and never read back by row.
 
-A table is a folder of files, without subfolders and without other files. Paths are for people, and all data is in
-columns (`docs/decisions/flat-tables.md`).
+A table is a flat folder of files only. Paths are for people, all data is in columns (`docs/decisions/flat-tables.md`).
 """
 
 from __future__ import annotations
@@ -80,8 +79,7 @@ VIEWS = schema_of("cluster ts:time view broker lookup_data load")
 #: applied in order they give every state that a policy saw. A bundle without broker has no owner any more.
 OWNER_CHANGES = schema_of("cluster ts:time series number:integer bundle broker")
 
-#: Intervals of ownership. `to` is null if the interval outlasts the log. `reason` is the shedder's, if it has one for
-#: each unload.
+#: Intervals of ownership. `to` is null if it outlasts the log. `reason` is the shedder's, if each unload has one.
 OWNERS = schema_of("cluster policy seed:integer bundle broker from:time to:time state ended_by reason")
 
 #: One row per cycle of a policy's shedder, whether it unloaded anything or not.

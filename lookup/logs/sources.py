@@ -115,10 +115,7 @@ def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
 
 
 def _locate_in_bucket(path: str) -> tuple[arrow_fs.FileSystem, str]:
-    """Find the store of an object, and its name there.
-
-    The name is not decoded, unlike in a URL, since a partition's folder may be `cluster=a%2Fb`.
-    """
+    """Find an object's store, and its name there, not decoded since a partition's folder may be `cluster=a%2Fb`."""
     name = path.removeprefix("s3://")
     bucket = name.partition("/")[0]
     if "@" in bucket or ":" in bucket:
@@ -224,11 +221,9 @@ def open_lines(path: str) -> Iterator[tuple[int, str]]:
     encoding, errors = "utf-8-sig", LATIN_1
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding, errors = "utf-16", "replace"
-    # The content decides, since names may be wrong either way. Rotation removes endings, and browsers decompress
-    # without renaming.
+    # The content decides, as names may be wrong. Rotation removes endings, and browsers decompress without renaming.
     with system.open_input_stream(inner, compression=packed) as stream:
-        # Only "\n" ends a line, not a lone "\r", since with universal newlines a "\r" inside a record would cut it in
-        # two.
+        # Only "\n" ends a line, not a lone "\r", since with universal newlines a "\r" inside a record would cut it.
         text = io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="\n")
         for number, line in enumerate(text, start=1):
             plain = _COLOURS.sub("", line) if "\x1b" in line else line
@@ -405,8 +400,7 @@ def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[FileSplit, ..
             share = shares[min((2 * rows_before + rows) * len(shares) // (2 * total), len(shares) - 1)]
             last = share[-1] if share else None
             if last is not None and last.file is file:
-                # Groups come in order, so a group of the same file follows the last. A longer split opens the file
-                # once.
+                # Groups come in order, so one of the same file follows the last. A longer split opens the file once.
                 share[-1] = FileSplit(file, last.first_group, last.groups + 1, last.first_row)
             else:
                 share.append(FileSplit(file, group, 1, first_row))

@@ -506,10 +506,7 @@ def _label(name: str) -> str | None:
 
 
 def _match_names(columns: Iterable[str], names: Sequence[str]) -> list[str]:
-    """Find the columns that have one of the names, in the order of the names. `Client IP` is `client_ip`.
-
-    Nested keys follow by their last parts.
-    """
+    """Find columns with one of the names in their order, then nested keys by last parts. `Client IP` is `client_ip`."""
     plain = {column: re.sub(r"[ .-]+", "_", column.lower()) for column in columns}
     last = {column: re.sub(r"[ -]+", "_", column.lower().rpartition(".")[2]) for column in plain}
     return list(dict.fromkeys(c for by in (plain, last) for name in names for c in plain if by[c] == name))

@@ -22,8 +22,7 @@ from lookup.model.time import counted_unit, moment_at, parse_iso, time_parser, t
 
 __all__ = ["ANSWERS", "REQUESTS", "Events", "where_text_is"]
 
-#: Phrases that only the lookups in a log of Pulsar have, a request, and an answer. A lookup over HTTP is both in one
-#: line.
+#: Phrases that only lookups in a log of Pulsar have, a request and an answer. A lookup over HTTP is both in one line.
 REQUESTS = re.compile(r"Received Lookup (?:from|request)|Lookup succeeded for topic")
 ANSWERS = re.compile(r"Lookup result\b|Lookup response for |Lookup succeeded for topic")
 #: Keys of envelopes whose value is a program's text, in lower case, the surest first.

@@ -84,8 +84,7 @@ class OwnerChanges(_Columns):
     source: IndexArray
     #: owner after the change, equal to `source` if a bundle returned to its last owner, -1 for an unload
     broker: IndexArray
-    #: why the bundle lost its previous owner: "first", "forced" (owner left), "shed", "admin" or "split", and for an
-    #: unload "shed" or "admin"
+    #: why the owner was lost: "first", "forced" (it left), "shed", "admin", "split", for an unload "shed" or "admin"
     cause: NDArray[np.object_]
     #: whether a policy decided (an initial owner and a transfer's destination were not decided by odds)
     decided: NDArray[np.bool_]
@@ -93,8 +92,7 @@ class OwnerChanges(_Columns):
     weight: FloatArray
     #: number of the bundle as it was at that moment, >= 0: children of a split differ from each other and their parent
     path: IndexArray
-    #: number in the batch's `events` of the event that took the bundle from its last owner, -1 if the policy did or it
-    #: had no owner
+    #: number in `events` of the event that took the bundle from its last owner, -1 if the policy did or it had none
     event: IndexArray
 
 
@@ -108,8 +106,7 @@ class Cells(_Columns):
     served: FloatArray
     #: whether the broker was registered at any time in the cell
     registered: NDArray[np.bool_]
-    #: seconds registered with a known usage, and the part of these seconds above the overload threshold, None if
-    #: capacities are assumed
+    #: seconds registered with a known usage, and those above the overload threshold, None if capacities are assumed
     known_s: FloatArray | None
     overloaded_s: FloatArray | None
 
@@ -148,8 +145,7 @@ class Batch(_Columns):
     def pairs(self) -> IndexArray:
         """The number of each group's pair of broker and client class, shape (n_groups,).
 
-        Pairs are numbered like the elements of an array of shape (1 + n_brokers, n_clients), whose first row is for
-        unanswered lookups.
+        They number the elements of shape (1 + n_brokers, n_clients), whose first row is for unanswered lookups.
         """
         return (self.served.broker + 1) * len(self.clients) + self.served.client
 

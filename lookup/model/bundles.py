@@ -92,10 +92,7 @@ def topic_hash(topic: str) -> int:
 
 
 def equal_boundaries(count: int) -> tuple[int, ...]:
-    """Divide the circle as Pulsar does for a new namespace.
-
-    Steps are 2**32 // count, and the last bundle reaches to the end.
-    """
+    """Divide the circle as Pulsar does for a new namespace, in steps of 2**32 // count, the last up to the end."""
     # 2**32 hashes and not 2**32 - 1, with which boundaries of powers of two would be off by one.
     step = (HASH_END + 1) // count
     return (*(index * step for index in range(count)), HASH_END)
@@ -124,10 +121,7 @@ def bundle_of(topic: str, boundaries: Sequence[int]) -> BundleRange:
 
 @dataclass(frozen=True, slots=True)
 class IsolationPolicy:
-    """The hosts that a namespace may use, with secondary hosts if too few primary ones are left.
-
-    Both are regular expressions that must match a whole host name.
-    """
+    """A namespace's primary hosts and, if too few are left, secondary ones, by regular expressions for whole names."""
 
     primary: tuple[str, ...]
     secondary: tuple[str, ...] = ()
@@ -167,8 +161,7 @@ class NamespacePolicies:
     def boundaries_of(self, namespace: str) -> tuple[int, ...]:
         """Find the boundaries with which a namespace starts, ascending, first 0, last 0xffffffff.
 
-        The namespaces of heartbeats and SLA monitors have one bundle (`pulsar/broker-0:8080/0x00000000_0xffffffff`
-        in real logs), whose owner is in the name.
+        Heartbeat and SLA namespaces have one bundle (`pulsar/broker-0:8080/0x00000000_0xffffffff`), named by its owner.
         """
         if pinned_broker(namespace) is not None:
             return FULL_RANGE

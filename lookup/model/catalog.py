@@ -145,13 +145,7 @@ class CatalogView(Protocol):
         """Find one topic, None if it does not exist."""
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
-        """List the topics that have all of these properties, sorted, from an index.
-
-        Without properties, all topics are listed.
-        """
+        """List the topics that have all of these properties, sorted, from an index. Without any, all are listed."""
 
     def select(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """List the topics that a selector selects, sorted, from the index of labels.
-
-        Both persistent and non-persistent topics are listed.
-        """
+        """List the topics, persistent or not, that a selector selects, sorted, from the index of labels."""

@@ -72,8 +72,7 @@ def _find_shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
             return np.array(path[::-1])
         reached = (flow[level] > 0) & (came_from < 0)
         following = np.flatnonzero(reached.any(axis=0))
-        # A path continues from the first broker of a level that reaches the next, so equal paths stay in order of
-        # numbers.
+        # A path continues from a level's first broker that reaches the next, so equal paths stay in order of numbers.
         parent = reached[:, following].argmax(axis=0)
         came_from[following] = level[parent]
         level = following[np.lexsort((following, parent))]
@@ -83,9 +82,8 @@ def _find_shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
 def discount_trend(steps: FloatArray) -> FloatArray:
     """Discount the variation of each series by its trend, step by step, shape (n_steps, n_series).
 
-    With u and d the sums of all steps up and down, m the lesser and a = (m / the greater) ^ 0.8, a series
-    varies by a (u + d) + (1 - a) m. That is a sum over steps, in which each step counts a times, and steps in
-    the lesser direction count in full.
+    With u and d the sums of all steps up and down, m the lesser and a = (m / the greater) ^ 0.8, a series varies by a
+    (u + d) + (1 - a) m. That is a sum over steps, each counted a times, those in the lesser direction in full.
 
     Args:
         steps: differences from one instant to the next, shape (n_steps, n_series).

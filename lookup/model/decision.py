@@ -103,8 +103,7 @@ class Decision:
     margin: float | None
     #: how many candidates' scores lie within 1e-9 of the best
     ties: int
-    #: name of the instant that the decision depends on. Requests with one decision key and fingerprint have the same
-    #: odds
+    #: name of the instant that the decision depends on. Requests with one decision key and fingerprint have equal odds
     fingerprint: str
 
 

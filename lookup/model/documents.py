@@ -36,8 +36,7 @@ __all__ = [
 MAX_DEPTH = 64
 #: A `long` of Java, and a column of 64-bit integers, end here.
 _LARGEST_WHOLE = 2**63 - 1
-#: Python does not read integers with more digits than this. For dates that do not exist, TOML has a sentence of its
-#: own.
+#: Python does not read integers with more digits than this. For dates that do not exist, TOML has its own sentence.
 _LONG_NUMBER = f"it has a whole number of more than {sys.get_int_max_str_digits():,} digits"
 #: A token of any kind is shorter, B.
 _MOST_SECRET = 64 * 1024
@@ -213,10 +212,7 @@ def record_in(kind: type[_Record], values: Mapping[str, Any], readers: Readers, 
 
 @cache
 def json_fields(kind: type[Any]) -> tuple[tuple[str, str, str], ...]:
-    """List name, key in Pulsar's JSON and type of each field of a dataclass.
-
-    The field `msg_rate_in` has the key `msgRateIn` there.
-    """
+    """List name, key in Pulsar's JSON (`msgRateIn` for `msg_rate_in`) and type of each field of a dataclass."""
     return tuple((entry.name, _to_camel_case(entry.name), str(entry.type)) for entry in fields(kind))
 
 

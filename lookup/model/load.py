@@ -109,8 +109,7 @@ class Load:
     updated_us: Ints | None = None
     #: numbers of the brokers with a report in the order of the load store, None if ascending
     store_order: Sequence[int] | None = None
-    #: percentages of Pulsar's resources, columns as in `RESOURCES`, shape (n_brokers, 5), NaN without a report, None if
-    #: only usage is known
+    #: resource percentages as in `RESOURCES`, shape (n_brokers, 5), NaN without a report, None if only usage is known
     resources: Floats | None = None
     #: usage of the fullest resource by the weights of the policy, as measured, NaN without a report (Pulsar:
     #: getMaxResourceUsageWithWeight), None if it is `measured`
@@ -285,15 +284,13 @@ def top_bundles(
 ) -> list[str]:
     """List the names of the `k` most loaded bundles, the least loaded of them first.
 
-    Bundles without throughput, bundles of system namespaces, and bundles whose namespace has an isolation
-    policy or an anti-affinity group are left out. Pulsar leaves the order of bundles with equal load open. Here
-    they are ordered by name.
+    Bundles without throughput, of system namespaces, and of namespaces with an isolation policy or anti-affinity group
+    are left out. Pulsar leaves the order of equal loads open. Here it is by name.
 
     Args:
         stats: by bundle name.
         k: Pulsar's loadBalancerMaxNumberOfBundlesInBundleLoadReport, by default 10 there.
-        with_policies: whether bundles of namespaces with policies are kept (Pulsar:
-            loadBalancerSheddingBundlesWithPoliciesEnabled).
+        with_policies: whether bundles with policies are kept (Pulsar: loadBalancerSheddingBundlesWithPoliciesEnabled).
 
     Source: `TopKBundles.update`.
     """
@@ -309,8 +306,5 @@ def top_bundles(
 
 
 def may_be_shed(namespace: str, policies: NamespacePolicies) -> bool:
-    """Check whether Pulsar sheds a namespace's bundles by default, without isolation policy and group.
-
-    A group with a blank name does not count.
-    """
+    """Check whether Pulsar sheds a namespace's bundles by default, without isolation policy or non-blank group."""
     return not policies.isolation.get(namespace) and not policies.anti_affinity_group.get(namespace, "").strip()

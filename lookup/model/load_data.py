@@ -104,9 +104,8 @@ class NamespaceBundleStats:
     def rank(self) -> tuple[int, int, int, int, int]:
         """The rank by which Pulsar orders bundles. The first figure that differs noticeably decides.
 
-        The figures have steps of 100 kB/s inbound, then outbound, of 100 messages/s, of 500 connected clients, and
-        of 100 kB cached. Inbound comes first, so a bundle with huge outbound traffic ranks below one with slightly
-        more inbound traffic.
+        The figures have steps of 100 kB/s inbound, then outbound, of 100 messages/s, of 500 connected clients, and of
+        100 kB cached. Inbound comes first, so huge outbound traffic ranks below slightly more inbound traffic.
         """
         connected = self.topics + self.consumer_count + self.producer_count
         return (

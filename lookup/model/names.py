@@ -21,8 +21,7 @@ __all__ = [
     "split_servers", "url_problem",
 ]  # fmt: skip
 
-#: Topics of the extensible load manager itself. The channel owner serves them, and they are never assigned and not
-#: demand.
+#: Topics of the extensible load manager. The channel owner serves them, and they are never assigned and not demand.
 INTERNAL_TOPICS = (
     "non-persistent://pulsar/system/loadbalancer-broker-load-data",
     "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data",
@@ -44,10 +43,7 @@ _SLA_MONITOR = re.compile(r"sla-monitor/(?:[^/]+/)?([^/]+:\d+)\Z")
 
 @dataclass(frozen=True, slots=True)
 class NamespaceName:
-    """A namespace, `tenant/local`.
-
-    Heartbeat namespaces of version 1 have a cluster in the middle, which stays part of `local`.
-    """
+    """A namespace, `tenant/local`. The cluster in heartbeat namespaces of version 1 stays part of `local`."""
 
     tenant: str
     local: str
@@ -138,20 +134,14 @@ def is_system_bundle(bundle: str) -> bool:
 
 
 def split_servers(url: str) -> tuple[str, list[str]]:
-    """Split a URL of several servers into its scheme, `http://` or "", and the servers.
-
-    Each server may repeat the scheme.
-    """
+    """Split a URL of several servers into scheme, `http://` or "", and servers. Each may repeat the scheme."""
     match = _SCHEME.match(url)
     scheme = match[0] if match else ""
     return scheme, [server.strip().removeprefix(scheme).strip().rstrip("/") for server in url.split(",")]
 
 
 def url_problem(url: str, *schemes: str) -> str | None:
-    """Explain why a text cannot be the URL of servers, None if it can.
-
-    The explanation never contains the text itself, since it may hold a password.
-    """
+    """Explain why a text cannot be the URL of servers, else None. The text is left out, as it may hold a password."""
     scheme, servers = split_servers(url)
     if any("://" in server for server in servers):
         return f"names servers of several schemes; all should have {scheme or 'the same'}"

@@ -19,8 +19,7 @@ __all__ = [
     "printed_line", "quantity", "shown", "suggestion", "toml_key", "toml_text", "unseen",
 ]  # fmt: skip
 
-#: Categories of characters that break a list of names, which are control characters, halves of surrogate pairs (not
-#: UTF-8), and separators of lines and paragraphs.
+#: Characters that break a list of names are controls, half surrogate pairs (not UTF-8), line and paragraph separators.
 BREAKING = ("Cc", "Cs", "Zl", "Zp")
 #: The same with invisible characters, for example a blank without width, or a mark that reverses the letters after it.
 HIDDEN = (*BREAKING, "Cf")
@@ -71,8 +70,7 @@ def join_names(names: Iterable[str]) -> str:
 def closest(wrong: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """Find the known name most similar to a wrong one, None if no similarity reaches `cutoff` (a ratio).
 
-    Of thousands of names none is suggested, since each wrong name is compared with all of them, which takes a
-    second for 80,000.
+    Of thousands none is suggested, since each wrong name is compared with all, which takes a second for 80,000.
     """
     names = list(known)
     return (

@@ -25,11 +25,7 @@ class LookupOptions:
 
 @dataclass(frozen=True, slots=True)
 class LookupRequest:
-    """A request, as policies see it.
-
-    Requests the engine makes itself (shedding, a leader's re-selection) have a bundle and its namespace but no topic,
-    domain, client, listener or properties.
-    """
+    """A request, as policies see it. The engine's (shedding, a leader's re-selection) only have bundle, namespace."""
 
     tenant: str
     namespace: str
@@ -52,8 +48,7 @@ def request_of(topic: str | None, bundle: str, options: LookupOptions, client: s
         topic: complete name, or None for a request of the engine itself.
         bundle: complete name, `tenant/namespace/0x00000000_0x40000000`.
     """
-    # The namespace is taken from the bundle's name, which has it even if the topic is unknown. Topics of version 1 are
-    # longer.
+    # The namespace is taken from the bundle's name, known even without a topic. Topics of version 1 are longer.
     namespace = bundle.rpartition("/")[0]
     return LookupRequest(
         tenant=namespace.partition("/")[0],

@@ -102,10 +102,7 @@ def likelier_unit(us: int, form: str) -> str | None:
 
 
 def counted_unit(text: str) -> str | None:
-    """Find the format that makes a count a time from 1980 to 2100.
-
-    Return None if there is no such format, or the text is not a number.
-    """
+    """Find the format that makes a count a time from 1980 to 2100, None without one or if it is not a number."""
     if not _NUMBER.match(text):
         return None
     return next(
@@ -166,10 +163,7 @@ def _build_clock_error(text: str, zone: tzinfo, error: _ClockError) -> ValueErro
 
 
 def parse_iso(text: str, zone: tzinfo = UTC) -> int:
-    """Read ISO-8601 with `.` or `,` before fractions, with or without a blank before the offset.
-
-    A text without offset is in `zone`.
-    """
+    """Read ISO-8601, with `.` or `,` before fractions, maybe a blank before the offset, in `zone` without offset."""
     text = text.strip()
     try:
         try:

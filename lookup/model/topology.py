@@ -32,8 +32,7 @@ class Edge:
 class Topology:
     """Distances by the first level that differs, and links that replace them if given.
 
-    `distance_ms` and `price_per_gb` map `same` and the levels to figures. An absent level costs as much as the
-    next inner level (0 below `same`).
+    `distance_ms` and `price_per_gb` are by `same` and level. A missing level costs as the next inner (0 below `same`).
     """
 
     distance_ms: Mapping[str, float] = field(

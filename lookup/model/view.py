@@ -50,10 +50,7 @@ class OwnershipView(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ClusterView:
-    """One instant of one cluster.
-
-    Load is that of the last grid instant, and ownership is current. Arrays are read-only.
-    """
+    """One instant of a cluster, with load of the last grid instant, current ownership and read-only arrays."""
 
     cluster: str
     #: every broker of the run, registered or not

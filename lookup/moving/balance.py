@@ -71,9 +71,8 @@ class Balance:
     def gains(self, sources: Ints, destinations: Ints, weights: Floats) -> Floats:
         """Compute by how much each move, made next, would even out the loads, below 0 if they become less even.
 
-        It is the move's reduction of the squares of distances to an even load, in bytes per second. For a small move it
-        is twice its weight times the difference in load / capacity between its source and its destination, as a ratio
-        to the mean.
+        It is the reduction of squared distances to an even load, in bytes per second. For a small move it is twice its
+        weight times the difference in load / capacity between its source and its destination, as a ratio to the mean.
         """
         gains = np.zeros(len(weights))
         for ends, change in ((sources, -weights), (destinations, weights)):

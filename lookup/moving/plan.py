@@ -1,8 +1,7 @@
 """The document of a plan, `plan.json`, with the moves to make now, their basis, and their expected gain.
 
-Loads are bytes per second, in and out together. An imbalance is the highest load / capacity of a broker, over total
-load / total capacity, so 1.0 is even. An unknown figure is None. A checksum protects the content of a plan. It is
-carried out as it was made, or made again.
+Loads are bytes per second, in plus out. An imbalance is a broker's highest load / capacity over total load / total
+capacity, so 1.0 is even. Unknown figures are None. A checksum protects a plan, carried out unchanged or made again.
 """
 
 from __future__ import annotations
@@ -60,8 +59,7 @@ class Fingerprint(_Part):
 
     #: when its owner took it, as the state topic or the record has it
     since: Moment
-    #: `startTimestamp` of the owner, ms since the Unix epoch, 0 if it was missing. Another value is another
-    #: registration
+    #: `startTimestamp` of the owner, ms since the Unix epoch, 0 if missing. Another value is another registration
     epoch: Count
 
 

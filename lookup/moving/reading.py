@@ -54,8 +54,7 @@ class Rows:
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
     #: data that could not be read, a sentence each
     missing: tuple[str, ...] = ()
-    #: lookups of the day before the instant by `topic`, `properties` and `weight`, in order of the first two, None if
-    #: they were not read
+    #: lookups of the day before, by `topic`, `properties` and `weight`, in order of the first two, None if not read
     lookups: pa.Table | None = None
 
     def file(self, table: TableName) -> LogFile:
@@ -136,8 +135,7 @@ def rows_between(
             continue
         wanted = [name for name in file.columns if columns is None or name in columns]
         with open_parquet(file.path) as parquet:
-            # Rows are read in batches, since a day of a large cluster has millions of rows, of which only an hour
-            # counts.
+            # Rows are read in batches, since a large cluster's day has millions, of which only an hour counts.
             for batch in parquet.iter_batches(_ROWS, columns=wanted, use_threads=False):
                 rows = _convert_rows(pa.Table.from_batches([batch]), table, file.cluster)
                 ts = rows.column("ts").cast(pa.int64())
@@ -333,8 +331,7 @@ def _fetch_settings(
 def _isolation_of(policies: Mapping[str, Any], namespaces: Sequence[str]) -> dict[str, tuple[IsolationPolicy, ...]]:
     """Convert Pulsar's isolation policies to policies by namespace.
 
-    Patterns of namespaces count as namespaces as well, so a policy applies to its namespaces whether these have bundles
-    now or not.
+    Patterns of namespaces count as namespaces as well, so a policy also applies to namespaces without bundles now.
     """
     found: dict[str, tuple[IsolationPolicy, ...]] = {}
     for policy in policies.values():

@@ -1,6 +1,3 @@
-"""Replay a log on Spark, from canonical tables to decisions.
-
-It codes and orders the rows, walks over the ticks, and writes the results.
-"""
+"""Replay a log on Spark. Code and order the rows of canonical tables, walk over ticks, and write decisions."""
 
 __all__: list[str] = []

@@ -47,8 +47,7 @@ class _Figure(Protocol):
         """Compute the best total of each piece on one broker and the counted amount, both of shape (n_pieces,).
 
         Args:
-            amounts: lookups or weight of the groups in each piece, which one broker serves whole, shape
-                (n_groups, n_pieces).
+            amounts: lookups or weight of groups in pieces, each whole on one broker, shape (n_groups, n_pieces).
         """
 
 

@@ -146,8 +146,7 @@ class BundleMap:
     """The current bundles of one cluster and the atoms of each. Splits change them.
 
     Args:
-        splits: (parent, children) that took place before the run began. The bundles after them are the run's first
-            bundles.
+        splits: (parent, children) before the run began. The bundles after them are the run's first.
         count: first bundles of a namespace without boundaries of its own. None is the default number.
     """
 

@@ -1,8 +1,7 @@
 """Plan each cluster of a run from settings, tables and the tasks' vocabularies.
 
 A plan needs three things of a log of owners, the owners at the first lookup, an admin's unloads, and lost owners. A
-task extracts them and reads the log day by day, so the length of the log takes no memory, neither there nor on the
-driver.
+task extracts them and reads the log day by day, so its length takes no memory, there or on the driver.
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ def plan_clusters(
         shares: of the log's demand, by cluster.
 
     Raises:
-        InputError: if neither a table nor the settings give a cluster a broker, a table names clusters unlike the log,
-            or the log spans too many ticks.
+        InputError: if a cluster has no broker in tables or settings, names differ from the log, or ticks are too many.
     """
     cuts = tables.cuts()
     words = [

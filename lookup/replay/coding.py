@@ -66,8 +66,7 @@ class CodingPlan:
         return AtomRule(self.policies, self.cuts.get(cluster, {}), self.bundle_counts)
 
 
-#: Number of pairs of time and topic that are kept. The pairs with the least hashes are kept, so every count keeps the
-#: same pairs.
+#: Number of pairs of time and topic that are kept, with the least hashes, so every count keeps the same pairs.
 _MOST = 1000
 #: Fewer pairs are too few to judge a log.
 _TELLING = 20
@@ -113,10 +112,7 @@ class Repeats:
 
     @property
     def even_ratio(self) -> float:
-        """The share of pairs that occur an even number of times, 1.0 for a log in which every row occurs twice.
-
-        0.0 for a log with too few pairs.
-        """
+        """The share of pairs that occur evenly often, 1.0 if every row occurs twice, 0.0 with too few pairs."""
         return float(np.mean(self._counts % 2 == 0)) if len(self._counts) >= _TELLING else 0.0
 
 
@@ -236,8 +232,7 @@ def _parse_topic(topic: str) -> _Topic | None:
     if looks_like_pattern(topic):
         raise InvalidNameError("the topic is a regular expression, which topic list watchers look up")
     parts = topic.partition("://")[2].split("/", 2)
-    # The parts show for most names that they are well-formed. The full parser only builds the error message for the
-    # others.
+    # The parts show that most names are well-formed. The full parser only builds the error message for the others.
     if not topic.startswith(_DOMAINS) or len(parts) != 3 or not parts[2]:
         TopicName.parse(topic)
     namespace = _check_namespace(f"{parts[0]}/{parts[1]}")
@@ -340,8 +335,7 @@ class Coder:
         }
         for name, words in self._extras.items():
             if name == "domain":
-                # The domain is not a column. It is the beginning of the topic, so it is parsed once per topic of a
-                # dictionary as well.
+                # The domain begins the topic and is not a column, so it is parsed once per topic of a dictionary too.
                 columns[name] = self._code_column(batch, "topic", partial(_code_domain, words), memo="domain")
             else:
                 columns[name] = self._code_column(batch, name, partial(_code_text, words), memo=f"extra {name}")
@@ -354,8 +348,7 @@ class Coder:
     def _code_properties(self, batch: LogBatch) -> tuple[Codes, Codes | None]:
         """Code each row's properties, completed by the rules for clients, and find each row's rule.
 
-        Unusable properties have code -1. Rows without a matching rule have the number of rules as their rule. The rules
-        are None if no rule can apply.
+        Unusable properties are -1. Rows without a rule have the number of rules. Rules are None if none can apply.
         """
         words, rules = self._properties, self._plan.client_rules
         logged = self._code_column(batch, "properties", lambda text: _code_canonical(text, words))

@@ -120,8 +120,7 @@ class AtomRows:
         Returns:
             The places of the rows, then for each stretch the number of its rows, its atom and its value.
         """
-        # The previous value counts as a change in row 0, before all other changes of its atom. These keep their order
-        # of time.
+        # The previous value counts as a change in row 0, before its atom's other changes, in order of time.
         changed = np.unique(atom)
         before = changed, np.zeros(len(changed), np.int64), first[changed]
         atom, row, value = (np.concatenate(pair) for pair in zip(before, (atom, row, value), strict=True))
@@ -410,8 +409,7 @@ class Counted:
     def parts(self) -> Iterator[tuple[By, list[Batch], list[Batch | None]]]:
         """Yield name, batches and reduced batches of the whole demand, then of every part that `by` names.
 
-        A reduced batch has the cells of the last batch without one share of the senders. It is None if that share makes
-        no difference.
+        A reduced batch is the cells of the last batch without one share of senders, None if that makes no difference.
         """
         yield (), self.batches, self._remove_shares(_DemandPart(), self.batches[-1])
         for dimension in self.run.by:

@@ -4,10 +4,9 @@ A part holds some rows of one table, cluster and day in order of (ts, seq, row),
 Maps from these codes to the cluster's come with the part. A day is built in the memory of the task that replays it,
 once for all policies of that task. Everything downstream walks or gathers its columns.
 
-A busy day is cut into slices that a task can hold. A slice consists of whole cells of the grid, with a limited number
-of rows of all tables. The end of a slice depends only on the tables, not on the number of tasks or on the memory,
-since sums of fractions are added up slice by slice. Owners, load and all other state of a walk are passed on from one
-slice to the next, as from day to day.
+A busy day is cut into slices that a task can hold. A slice has whole cells of the grid, with a limited number of rows
+of all tables. Its end depends only on the tables, not on the number of tasks or the memory, since sums of fractions are
+added up slice by slice. Owners, load and all other state of a walk pass from slice to slice, as from day to day.
 """
 
 from __future__ import annotations
@@ -142,10 +141,7 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class SliceRows:
-    """The rows of one cluster and slice in total order, in columns of shape (n_rows,).
-
-    A column with only one value is kept as that value.
-    """
+    """One cluster's rows of a slice in total order, by column, shape (n_rows,), or one value if all are equal."""
 
     def __init__(self, columns: Mapping[str, NDArray[Any]], constants: Mapping[str, Any]) -> None:
         self._columns, self._constants = columns, constants

@@ -188,8 +188,7 @@ class ExclusiveReplay(ClusterWalk):
             return
         span = slice(tick.low, tick.high)
         atoms = tick.rows.column("atom", span)
-        # The cheapest check comes first. In most ticks no atom that occurs is open, and the atoms that occur are the
-        # same for all policies.
+        # The cheapest check is first. Mostly no atom that occurs is open, and all policies share the atoms that occur.
         present = tick.rows.once(("atoms", tick.low, tick.high), lambda: compact(atoms)[0])
         if not np.count_nonzero(self._is_open.take(present)):
             return

@@ -1,7 +1,6 @@
 """Gather the facts about one cluster that no policy changes.
 
-They are the score of the log's own choices, the locality of the best owners, and the demand that the logged policy's
-moves induced.
+They are the score of the log's choices, the locality of the best owners, and demand induced by the logged moves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Compare settings with a log, and find valid settings that have no effect on it or are out of proportion to it.
 
-This is the only list of findings, for `lookup inspect` and for every run. Counts come from the coded log, so no policy
-is called and no row is read again.
+All findings of `lookup inspect` and runs are here. They need no policy's call and no row, only counts of the coded log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Group rows by several integer columns at once, by one packed key per row.
 
-Columns are packed into keys, added up by key, and unpacked again. Numpy counts by one integer per row (`bincount`), so
-columns are packed as digits of a number. Weights of a key are added in the order of the rows, so sums of floats do not
-depend on the packing.
+Columns are packed into keys, added up by key, and unpacked. Numpy counts by one integer per row (`bincount`), so
+columns are digits of a number. Weights of a key add up in order of rows, so float sums do not depend on the packing.
 """
 
 from __future__ import annotations

@@ -150,8 +150,7 @@ def inspect_log(
         progress: called with a short sentence at each step.
 
     Raises:
-        InputError: if a table cannot be used, the log has no lookup that asks for a broker, or a cluster of it has no
-            broker in the settings.
+        InputError: if a table is unusable, the log has no lookup for a broker, or the settings no broker for a cluster.
     """
     work, workers = WorkDir(folder), InProcess()
     if settings is None:

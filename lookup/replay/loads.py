@@ -119,8 +119,7 @@ class AtomLoads:
     def window(self) -> Ints | None:
         """The weight of each atom at the last grid instant, micro-units, shape (n_atoms,).
 
-        None before the first complete cell. It is summed at the first read, since most ticks of most policies do not
-        decide anything.
+        None before the first complete cell. It is summed at the first read, since in most ticks few policies decide.
         """
         if self._window is None and self._instant_us is not None:
             if self._reported is not None:
@@ -316,8 +315,7 @@ def set_spans(current: Ints, first: Ints, stop: Ints, values: Ints) -> None:
         starts, ends = first[order], stop[order]
         is_same = (starts[1:] == starts[:-1]) & (ends[1:] == ends[:-1])
         if not (is_same | (ends[:-1] <= starts[1:])).all():
-            # This happens, for example, for a bundle and the children of its split. The later report replaces the
-            # earlier.
+            # This happens for example to a bundle and its split's children. The later report replaces the earlier.
             for low, high, value in zip(first.tolist(), stop.tolist(), values.tolist(), strict=True):
                 current[low:high] = 0
                 current[low] = value
@@ -351,8 +349,7 @@ class BrokerLoads:
         """Build the load that the view shows. Instants must not go back.
 
         Args:
-            owners: number of each atom's owner, shape (n_atoms,), -1 for none. It is not changed afterwards, and is
-                the same array as long as no owner changes.
+            owners: owner by atom, shape (n_atoms,), -1 for none, never changed, and the same array until owners change.
         """
         window, topics = self._loads.window, self._topics_of(owners)
         if window is None and self._reported is None:
@@ -460,8 +457,7 @@ class _BundleRates(Mapping[str, float]):
 def _with_bundle_rates(figures: Load, bundles: _BundleLoads) -> Load:
     """Add rates of messages of bundles to load figures with rates of brokers, or remove both rates.
 
-    A broker's rate of messages counts for shedding only if the rates of bundles are known as well. Otherwise bundles
-    that seem idle would be moved without effect.
+    A broker's message rate counts for shedding only with bundle rates. Else seemingly idle bundles would move in vain.
     """
     if not bundles.has_rates:
         return replace(figures, rates=None, long_term_rates=figures.rates, long_term_bundle_rates={})

@@ -1,8 +1,7 @@
 """Hold the results that a replay passes to the score.
 
-These are sums of every metric by policy, cluster and seed, and counts about the input. They do not include the log or
-decisions, whose size depends on the input, while the size of the sums does not. `lookup.score` turns sums into values,
-intervals and verdicts.
+They are sums of metrics by policy, cluster and seed, and counts of the input. They do not include the log or decisions,
+whose size depends on the input, unlike that of the sums. `lookup.score` turns sums into values, intervals and verdicts.
 """
 
 from __future__ import annotations
@@ -61,8 +60,7 @@ class MetricSums:
     events: tuple[str, ...] = ()
     #: the same sums by registry epoch, over all bundles, shape (n_epochs, k), k as in `sums`, for metrics over bundles
     epochs: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
-    #: the sums over all cells without the traffic of each share of the senders, shape (n_shares, k), for metrics over
-    #: time. It has no rows if they are not known
+    #: sums over all cells without each share of senders, shape (n_shares, k), for metrics over time, no rows if unknown
     without: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
 
@@ -91,8 +89,7 @@ _Instant = Annotated[int, Field(ge=FIRST_US, le=LAST_US)]
 class InputFacts:
     """Counts and notes on the input of a replay, for people and for `inputs` of `summary.json`.
 
-    None or an empty value means unknown, since a run of an earlier version has not recorded everything. Fields are in
-    the order of the file.
+    None or empty means unknown, since earlier versions did not record everything. Fields are in the order of the file.
     """
 
     rows: int | None = None
@@ -142,8 +139,7 @@ class ReplayOutcome:
     inputs: InputFacts = InputFacts()
     #: why there are no sums of `LOGGED`, None if there are
     logged_reason: str | None = None
-    #: names of the parts that separate equal brokers by their names and ignore the salt, by policy. Replicates of such
-    #: a policy are not independent in this respect
+    #: names of parts that separate equal brokers by name, without salt, by policy, whose replicates are not independent
     unsalted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: policies whose shedder cannot act since it needs rates that the run does not know, with a sentence about it.
     #: Verdicts against such an incumbent have no meaning
@@ -156,8 +152,7 @@ class ReplayOutcome:
     seeds: tuple[int, ...] = ()
     #: who sends to the bundles, by cluster
     senders: Mapping[str, Senders] = field(default_factory=dict)
-    #: the property that the namespaces of a tenant share, which makes tenants the units of demand, None if namespaces
-    #: are
+    #: the property that a tenant's namespaces share, which makes tenants the units of demand, None if namespaces are
     label_of_tenants: str | None = None
 
 

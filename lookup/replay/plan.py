@@ -99,8 +99,7 @@ class ClusterPlan:
     timeline: Timeline
     #: parts of each day that has rows, by day since the epoch, in order of the log's files
     days: Mapping[int, Sequence[CodedPart]]
-    #: weight per second at usage 1.0 of every broker if no broker of the cluster has a capacity, None if brokers have
-    #: their own
+    #: weight per second at usage 1.0 of every broker if none of the cluster has a capacity, None if they have their own
     assumed_capacity: float | None
     #: when any broker is registered, also before and after the log
     registered: tuple[Span, ...] = ()

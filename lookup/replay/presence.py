@@ -1,7 +1,6 @@
 """Compare the times at which brokers are registered with the time of a log.
 
-While no broker is registered, no policy answers any lookup, and all policies look alike. So a mistake in the times of
-brokers would look like a good result.
+While no broker is registered, no policy answers, and all look alike, so wrong times would look like a good result.
 """
 
 from __future__ import annotations

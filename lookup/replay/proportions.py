@@ -16,8 +16,7 @@ __all__ = [
 
 #: Lengths of blocks that are proposed, s.
 _ROUND_S = (3600, 1800, 900, 600, 300, 60)
-#: Lookups that a broker should serve in the time in which load is measured. Random variation is then a tenth of its
-#: load.
+#: Lookups that a broker should serve while load is measured. Random variation is then a tenth of its load.
 _ENOUGH = 100
 #: No longer session is suggested, s.
 _LONGEST_S = 3600

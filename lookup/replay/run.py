@@ -87,8 +87,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
 
     Args:
         workers: run the tasks, which is a Spark session, or this process for a small log.
-        output: folder that gets `decisions/`, `owners/`, `cycles/`, `cells/`, `flows/` and, if rows could not be used,
-            `quarantine/`.
+        output: folder for `decisions/`, `owners/`, `cycles/`, `cells/`, `flows/` and, for unusable rows, `quarantine/`.
         by: dimensions by which figures are also divided, which are tenant, namespace, rack and hour.
         progress: called with one short sentence at each step.
         warn: called with a sentence that a user should read before the run, but that does not stop it.
@@ -341,8 +340,7 @@ class _EvaluationRun:
 def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tuple[int, ...]:
     """Choose the seeds of a run. They are given, or drawn from the log and the number of the draw.
 
-    Equal logs have equal seeds, no matter how they are cut into files. Another day has other seeds, so a replay of it
-    is independent evidence.
+    Equal logs have equal seeds, however cut into files. Another day's differ, so its replay is independent evidence.
     """
     if isinstance(section.seeds, tuple):
         return section.seeds

@@ -36,8 +36,7 @@ class Senders:
     namespaces: tuple[str, ...]
     namespace: Ints
     tenant: Ints
-    #: share of each bundle. Figures over time are counted without one share at a time, which is a namespace, a part of
-    #: one, or several
+    #: share of each bundle, a namespace, a part of one, or several. Figures over time are counted without each in turn
     share: Ints
 
 
@@ -71,14 +70,12 @@ def most_sent(sent: Iterable[tuple[Ints, Ints, Floats]], clients: Sequence[Clien
 def label_of_tenants(homes: Iterable[tuple[Senders, Homes]]) -> str | None:
     """Find the property that the namespaces of a tenant share, None if each namespace is its own unit.
 
-    Pairs of namespaces of one tenant must have the same value more often than by chance. Chance is the frequency among
-    namespaces of two tenants.
+    Pairs of namespaces of one tenant must have the same value more often than pairs of two tenants, which is chance.
 
     Args:
         homes: of each cluster.
     """
-    #: by property, the number of pairs of one tenant, how many of them agree, the number of all pairs, how many of them
-    #: agree
+    #: by property, the number of pairs of one tenant, how many agree, the number of all pairs, how many agree
     pairs: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for senders, values in homes:
         tenant_of = dict(zip(senders.namespace.tolist(), senders.tenant.tolist(), strict=True))

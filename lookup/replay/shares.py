@@ -99,8 +99,7 @@ def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine:
     """Code the rows of a DataFrame with the columns of LOOKUPS, one share per partition.
 
     Raises:
-        InputError: if a required column or `seq` is missing, since a DataFrame does not have an order of its own, or
-            if a column has the wrong type.
+        InputError: if a required column or, for the order, `seq` is missing, or a column has the wrong type.
     """
     # A run without Spark comes by this module as well, and does not load it.
     from pyspark import TaskContext  # noqa: PLC0415  of an extra that the caller has, since it gives a DataFrame
@@ -210,8 +209,7 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
     by_broker: Counter[str] = Counter()
     for share in shares:
         by_broker.update(dict(zip(share.brokers, share.by_broker, strict=True)))
-    # One topic may be in the shares of several tasks. It counts once, by its digest. Digests fill 64 bits, so RowKeys
-    # has no room for the atom.
+    # A topic in shares of several tasks counts once, by its digest of 64 bits, so RowKeys has no room for the atom.
     digests = [np.stack([share.topics[:, 0], _map_atoms(atoms, share)[share.topics[:, 1]]], axis=1) for share in shares]
     distinct = np.unique(np.concatenate(digests), axis=0)
     repeats = Repeats()

@@ -1,11 +1,9 @@
 """Read the rows of BROKERS, LOADS, BUNDLES and OWNERSHIP, each as a record or as a row that cannot be used.
 
-BROKERS is read on the driver, which needs it to plan a run. The others have a row for every report or change of owner,
-and are read in tasks (`reports.py`).
+BROKERS is read on the driver to plan a run, the others, with a row for each report or change, in tasks (`reports.py`).
 
-A day of a large cluster has ten million rows of BUNDLES. These are read in batches, and Arrow parses the JSON of a
-whole batch. Rows that Arrow cannot parse, and all rows that look unusual, are read one by one. Only the reading of
-single rows refuses a row.
+A large cluster's day has ten million rows of BUNDLES. They are read in batches, whose JSON Arrow parses. Rows that it
+cannot parse, and unusual ones, are read one by one. Only this refuses a row.
 """
 
 from __future__ import annotations
@@ -190,8 +188,7 @@ def _read_percentage(resource: str) -> Callable[[BrokerLoadData], float]:
     return lambda load: float(getattr(load, resource).percent_usage)
 
 
-#: Figures that a row of LOADS may give in addition to usage and load, with their keys. If one resource is given, all
-#: count as given.
+#: Figures that a row of LOADS may give besides usage and load, with keys. If one resource is given, all count as given.
 FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] = {
     "max_usage": (("maxResourceUsage",), lambda load: load.max_resource_usage),
     "smoothed_throughput": (("msgThroughputEMA",), lambda load: load.msg_throughput_ema),
@@ -204,8 +201,7 @@ FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] =
 def load_figures(reports: Iterable[Reported]) -> dict[str, NDArray[np.float64]]:
     """Convert LOADS to columns of usage, load (bytes per second), and each of FIGURES, NaN where a row lacks it.
 
-    These are max_usage, smoothed_throughput, rate (messages per second), topics and, by their names, percentages of
-    resources.
+    They are max_usage, smoothed_throughput, rate (messages per second), topics and, by name, resource percentages.
     """
     reports = list(reports)
     columns = {

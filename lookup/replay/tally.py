@@ -94,8 +94,7 @@ class LoggedTally(CellTally):
 class OwnerTally(CellTally):
     """A counter of rows by the owners of their atoms.
 
-    Most atoms keep their owner through a balance cell. Their rows were counted once for all policies. Rows of the other
-    atoms are counted one by one, in numpy.
+    Most atoms keep their owner in a balance cell and were counted for all policies. Numpy counts other rows singly.
     """
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, cells: CellLedger) -> None:
@@ -104,8 +103,7 @@ class OwnerTally(CellTally):
         #: lookups answered with a logged broker, and answered as logged, shape (n_units,)
         self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
         self._has_log = any(cluster.words.by_broker.values())
-        #: owner of each atom now, a copy with the current owners, and the owners at the beginning of the span, shape
-        #: (n_atoms,)
+        #: owner of each atom now, a copy with current owners, and owners at the span's beginning, shape (n_atoms,)
         self.owners = np.full(len(self._unit), -1, dtype=np.int64)
         self._kept: Ints | None = None
         self._first_owners = self.owners_now()

@@ -4,9 +4,8 @@ Every task builds the slices of its cluster once, counts their rows once, and sh
 do the least work, and more tasks keep all cores busy.
 
 Policies and metrics come to tasks as settings and the contents of plug-in files, and are built once per worker process.
-Objects do not travel, since a class from a plug-in file does not have a module on a worker until that file is loaded
-there. File names do not travel either, since a session keeps the first file of a name for good. An edited file would
-be refused, or stay unchanged.
+Objects do not travel, since a plug-in's class does not have a module on a worker until its file is loaded. File names
+do not travel either, since a session keeps the first file of a name, and an edited one would be refused or ignored.
 """
 
 from __future__ import annotations
@@ -93,8 +92,7 @@ _Share = tuple[int, Sequence[PolicyRun]]
 def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
     """Divide all policies and seeds in every cluster, and each cluster's facts, into tasks, the longest first.
 
-    Clusters fill one core after another, all up to the earliest time at which the number of cores is enough. Runs that
-    do not fit on a core are left to the next.
+    Clusters fill core by core up to the earliest time at which cores suffice. Runs that do not fit go to the next.
 
     Args:
         sizes: size of each cluster, in any unit to which time is proportional.

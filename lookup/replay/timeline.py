@@ -116,8 +116,7 @@ class Timeline:
     def event_numbers(self) -> Mapping[tuple[int, str, str], int]:
         """The number of every event that may take bundles from their owners, by (tick, cause, name).
 
-        The name is that of the broker that left, or of the bundle that was unloaded or split. Numbers are in order of
-        time and the same for every policy.
+        The name is of the leaving broker, or unloaded or split bundle. Numbers are by time and equal for all policies.
         """
         keys: list[tuple[int, str, str]] = []
         registered = np.zeros(len(self.roster), dtype=bool)
@@ -185,10 +184,7 @@ def registrations_of(intervals: Iterable[BrokerInterval]) -> list[Registration]:
 
 
 def times_registered(registrations: Iterable[Registration]) -> tuple[Span, ...]:
-    """List when any broker is registered, as [start, end) in order.
-
-    An open interval ends at the greatest 64-bit integer.
-    """
+    """List when any broker is registered, as [start, end) in order. Open ends are the greatest 64-bit integer."""
     times: list[Span] = []
     present, since = set[str](), 0
     for event in _sort_registrations(registrations):

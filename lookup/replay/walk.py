@@ -1,9 +1,6 @@
-"""Walk over a cluster tick by tick, and keep the common state of walks.
+"""Walk over a cluster tick by tick, and keep the common state of walks, the registry, balance cells, and warm-up.
 
-The state is the registry, the balance cells, and the warm-up.
-
-Rows are held slice by slice, a day or a part of a busy one (`days.py`). Days without lookups have ticks too, since
-time passes in a quiet cluster as well.
+Rows are held by slices, a day or a part of a busy one (`days.py`). Days without lookups have ticks too, as time passes.
 """
 
 from __future__ import annotations
@@ -70,8 +67,7 @@ class Tick:
 class RegistryEpochs:
     """The rosters of a run's registry epochs, and the mask of the current one.
 
-    An epoch is a stretch between changes of the registry. A change is that a broker comes, leaves, or changes its
-    lookup data.
+    An epoch is a stretch in which no broker comes, leaves, or changes its lookup data.
     """
 
     def __init__(self, roster: Roster) -> None:

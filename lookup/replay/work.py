@@ -1,9 +1,8 @@
 """Write the files of a replay, which are the files between its jobs, in `OUTPUT/.work/`, and the final tables.
 
-All are written to any file system that pyarrow supports. A work file holds named columns of one length and a small
-JSON note. Local files are mapped into memory, so several policies that read one day share its pages. A job's results
-for the driver pass through a file as well. Spark holds the results of tasks in its own memory, several times over, and
-refuses more than `spark.driver.maxResultSize`.
+All are written to any file system that pyarrow supports. A work file holds named columns of one length and a small JSON
+note. Local files are mapped into memory, so policies that read one day share its pages. A job's results for the driver
+pass through a file as well, since Spark holds those of tasks several times over, up to `spark.driver.maxResultSize`.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ class WorkDir:
         table = pa.table({key: pa.array(values) for key, values in plain.items()})
         table = table.replace_schema_metadata({"note": json.dumps(note or {})})
         with create_file(f"{self.root}/{name}") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            # A file is written in pieces if a reader of some rows has to fetch them. A mapped file is best in one
-            # piece.
+            # A file is written in pieces if a reader of some rows has to fetch them. Mapped files are best whole.
             writer.write_table(table, None if isinstance(locate(self.root)[0], pafs.LocalFileSystem) else _PIECE_ROWS)
 
     def read(self, name: str, rows: slice = _ALL) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

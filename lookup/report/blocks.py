@@ -158,8 +158,7 @@ class Matrix:
     scale: int = 1
     #: width of a column in ms, by cluster, empty if columns are not times
     widths: Mapping[str, int] = field(default_factory=dict)
-    #: by cluster, numbers of rows, and times in ms at which their objects were lost. If there are any clusters, rows
-    #: that begin late or end early are marked
+    #: by cluster, row numbers and times in ms of lost objects. If any, rows that begin late or end early are marked
     losses: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
     @property

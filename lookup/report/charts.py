@@ -1,7 +1,6 @@
 """Build the charts of the page as Vega-Lite specifications without data.
 
-They are written out rather than built with Altair, whose import and checks would take longer than the rest of the page.
-The suite has Altair check each of them.
+They are written out, since Altair's import and checks would take longer than the rest. The suite checks with Altair.
 
 Colours are names after an @, such as `@better`. The page's script replaces them by the colour of the light or dark
 theme. Blue and orange, which colour-blind readers can distinguish, are better and worse, cold and hot.
@@ -128,8 +127,7 @@ def trade_chart(  # noqa: PLR0913  what is drawn, and how large
     """Build the chart.
 
     Args:
-        rows: policy, role, (x, least, most), (y, least, most) in one row, moves, and y, x and moves as texts.
-            The first ones always have their names.
+        rows: policy, role, x, least, most, y, least, most, moves, and y, x, moves as texts. The first are always named.
         domains: ends of the horizontal axis, then of the vertical one.
         titles: titles of the vertical and the horizontal axis.
         best: vertical bound of all points.
@@ -160,10 +158,7 @@ def trade_chart(  # noqa: PLR0913  what is drawn, and how large
 
 
 def heat_spec(title: str, time_format: str) -> dict[str, Any]:
-    """Brokers over time, one row per broker and one panel per policy, with marks where brokers came and left.
-
-    Values are relative: 1 is even.
-    """
+    """Brokers over time, relative (1 is even), a row per broker, a panel per policy, marks where they came and left."""
     scale = {"clamp": True, "domain": [0, 1, 2], "interpolate": "rgb", "range": ["@cold", "@even", "@hot"]}
     x, y = _encode_time(format=time_format), _encode_row("y")
     cell = {
@@ -198,8 +193,7 @@ def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
         "y": _encode_amount("low", title="bundles"),
         "y2": {"field": "high"},
     }
-    # A bar with a start and an end on both axes is not stacked by itself. Rows of 0 stay, since a panel without rows is
-    # not drawn.
+    # A bar with start and end on both axes is not stacked by itself. Rows of 0 stay, since an empty panel is not drawn.
     stacked = {"groupby": ["policy", "x"], "stack": "value", "sort": [{"field": "y"}], "as": ["low", "high"]}
     return _repeat_by_policy(
         {

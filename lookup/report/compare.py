@@ -128,8 +128,7 @@ class Difference:
     """The difference between two runs."""
 
     runs: tuple[Run, Run]
-    #: key path, value of the first and of the second as JSON, with a dash for a key that a run does not have, and keys
-    #: that define figures first
+    #: key path, values of both runs as JSON, a dash for a missing key, and keys that define figures first
     settings: tuple[tuple[str, str, str], ...]
     #: figures of the policies of both
     changes: tuple[Change, ...]

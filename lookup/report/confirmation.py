@@ -1,7 +1,6 @@
 """Confirm a run by replaying its winner and its incumbent with new seeds, and report the remaining changes.
 
-The best of many candidates looks better than it is, since chance also affected the choice. With new seeds,
-or another log, only its real gain remains.
+Chance makes the best of many candidates look better. With new seeds or another log only its real gain remains.
 """
 
 from __future__ import annotations

@@ -84,8 +84,7 @@ def check_budget(
     Args:
         budget: largest tolerated regression by `metric` or `metric:key`.
         directions: the better direction of each metric.
-        names: names of the figures of a finished run, as in its report. None if they are not known yet, so that
-            keys are not checked.
+        names: names of figures as in a finished run's report. If None, not known yet, keys are not checked.
 
     Raises:
         SettingsError: with all wrong names together.

@@ -1,7 +1,6 @@
 """Read the tables of a run's folder into sums that are small enough to be drawn.
 
-Charts over time show one replicate, since replicates place bundles differently and no broker ever had their
-mean load. Totals are means over all replicates.
+Charts over time show one replicate, since no broker ever had the mean load of several. Totals are means over all.
 """
 
 from __future__ import annotations

@@ -87,9 +87,8 @@ def manifest_json(facts: RunFacts, registry: Registry | None = None) -> bytes:
 def fingerprint(path: str) -> dict[str, Any]:
     """Describe an input as `path`, `files`, `bytes`, `rows` (None if a file is not Parquet) and `blake2b`.
 
-    It is fast enough for every run and exact enough to show whether two runs read the same files. A file counts
-    by its name below the input, its size and its last 64 KiB. A change in the middle of a big text file of
-    unchanged size is not noticed.
+    It is fast enough for every run and shows whether two runs read the same files. A file counts by its name below the
+    input, its size and its last 64 KiB. A change in the middle of a big text file of unchanged size is not noticed.
 
     Raises:
         InputError: if the path does not contain a file.

@@ -40,8 +40,7 @@ class OwnerStep:
     from_us: int
     #: None if it outlasts the log
     to_us: int | None
-    #: "decision", "shedder" (it named this broker), "split" (of the bundle before), "log" (the log's owner before the
-    #: run)
+    #: "decision", "shedder" (it named this broker), "split" (of the bundle before), "log" (the owner before the run)
     began_by: str
     #: id of the decision, and the probability of the broker in it
     decision: str | None
@@ -89,8 +88,7 @@ def name_of(run: Run, *, cluster: str | None, policy: str, seed: int | None) -> 
         seed: None for the first.
 
     Raises:
-        SettingsError: if the run does not have such a policy, cluster or seed, or has several clusters and none
-            is given.
+        SettingsError: if the run lacks such a policy, cluster or seed, or has several clusters and none is given.
     """
     settings, clusters = run.manifest["settings"], run.results.inputs.clusters
     policies, seeds = [entry["name"] for entry in settings["policies"]], settings["evaluation"]["seeds"]

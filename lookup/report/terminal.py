@@ -49,8 +49,7 @@ def show(
     Args:
         folder: folder of the run, for commands.
         rest: place of the figures and notes that are not printed.
-        detail: "quiet" prints the answer, figures and the exit code's reason, "usual" the contents for a first
-            look, "all" every figure and every note.
+        detail: "quiet" prints answer, figures and the exit code's reason, "usual" a first look, "all" all of it.
     """
     if form != "table":
         console.file.write(to_json(summary(results)) if form == "json" else markdown_report(results))

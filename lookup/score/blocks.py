@@ -81,10 +81,9 @@ def _compute_length(series: FloatArray) -> float:
 
 
 def _compute_slowness(series: FloatArray) -> float:
-    """Compute the power of a series' slowest waves relative to that of the next ones, 0.0 for a short series.
+    """Compute the power of a series' slowest whole-length cosines relative to the next ones, 0.0 for a short series.
 
-    The waves are cosines over the whole length. Source: Müller and Watson, Testing Models of Low-Frequency
-    Variability, Econometrica 76 (2008).
+    Source: Müller and Watson, Testing Models of Low-Frequency Variability, Econometrica 76 (2008).
     """
     n = len(series)
     waves = np.arange(1, min(_NEXT, n - 1) + 1)

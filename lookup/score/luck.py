@@ -139,9 +139,8 @@ def _compute_arm(half: float, room: float) -> float:
 def spread(sample: Sample, question: Question = "demand") -> Spread:
     """Add up the variance of a sample's mean over its sources.
 
-    The variance between replicates is that of random placement and salts, including their interaction with
-    units. The variance over units is that of the means over replicates, less the interaction, which would count
-    twice (two-way clustering).
+    The variance between replicates is that of random placement and salts and their interaction with units. Over units
+    it is that of means over replicates, less the interaction, which would count twice (two-way clustering).
 
     Args:
         question: "log" leaves out the variance of the demand.
@@ -153,8 +152,7 @@ def spread(sample: Sample, question: Question = "demand") -> Spread:
     for coarsest in sample.strata or ():
         stratum = coarsest.at(sample.depth)
         means, interplay, freedom, drifts = _compute_variance(stratum)
-        # Finer units are used since there are few coarser ones. If the coarser units vary more than independent finer
-        # ones would, that variance counts.
+        # Finer units are used, as coarser ones are few. If these vary more than independent finer ones, that counts.
         coarser = coarsest
         while coarser is not stratum and coarser.within is not None:
             if coarser.parts.shape[1] > 1:
@@ -169,11 +167,9 @@ def spread(sample: Sample, question: Question = "demand") -> Spread:
             if means > interplay:
                 squares += means**2 / freedom + (interplay**2 / (freedom * (n - 1)) if n > 1 else 0.0)
     if n > 1:
-        # With one replicate the variance of placement is unknown. The restriction of verdicts to it is reported
-        # elsewhere.
+        # With one replicate the placement variance is unknown. The restriction of verdicts to it is noted elsewhere.
         placement = sum(float(np.var(values, ddof=1)) for values in sample.drawn or (sample.values,)) / n
-        # Few replicates may agree by chance where their units do not, so they count as an additional replicate with the
-        # variance of units.
+        # Few replicates may agree by chance though units do not, so units' variance counts as one more replicate.
         variances["placement"] = placement = max(placement, ((n - 1) * placement + shared) / n)
         squares += placement**2 / (n - 1)
     total = sum(variances.values())
@@ -204,18 +200,14 @@ def _compute_variance(stratum: Stratum) -> tuple[float, float, float, bool]:
     n = len(stratum.parts)
     blocks, length, drifts = _group_in_blocks(stratum)
     freedom, correction = _compute_freedom(stratum, length)
-    # Few units count at their full size, including the mean. Of many, the spread around the mean counts, n / (n - 1) of
-    # it.
+    # Few units count in full, including the mean. Of many, the spread around the mean counts, n / (n - 1) of it.
     means = correction * float((blocks.mean(axis=0) ** 2).sum()) / length
     interplay = correction * float(blocks.var(axis=0, ddof=1).sum()) / (n * length) if n > 1 else 0.0
     return means, interplay, freedom, drifts
 
 
 def _group_in_blocks(stratum: Stratum) -> tuple[FloatArray, int, bool]:
-    """Find the parts of a stratum's units, with cells of time in blocks.
-
-    The other results are a block's length, and whether it is too short.
-    """
+    """Find the parts of a stratum's units, cells of time in blocks, a block's length, and whether it is too short."""
     if stratum.block is None:
         return stratum.parts, 1, False
     length, is_short = block_length(stratum.parts.mean(axis=0), stratum.block)
@@ -225,9 +217,8 @@ def _group_in_blocks(stratum: Stratum) -> tuple[FloatArray, int, bool]:
 def _compute_freedom(stratum: Stratum, length: int) -> tuple[float, float]:
     """Compute the degrees of freedom of a variance over units, and the correction factor of their squares.
 
-    The squares are too small by this factor. If some units weigh more than others the degrees lie between
-    Kish's number of units, which measurements show to be too large, and Satterthwaite's rule for weighted
-    squares, which is too small.
+    The squares are too small by this factor. If some units weigh more the degrees lie between Kish's number of units,
+    which measurements show to be too large, and Satterthwaite's rule for weighted squares, which is too small.
     """
     units = stratum.parts.shape[1] / length
     if stratum.is_few:

@@ -45,7 +45,6 @@ class Fidelity:
     low: Number
     high: Number
     #: distance of the logged figure from that range. Smaller differences between policies may come from the replay
-    #: itself
     gap: Number
     #: why there is no gap
     reason: str | None
@@ -69,8 +68,7 @@ class Scored:
     #: why a policy cannot act as intended on this log, by policy
     cannot_act: Mapping[str, str]
     exit_code: int
-    #: the best that owners of a policy's bundles could make of a figure of locality if they moved freely, by policy,
-    #: metric and key
+    #: best figure of locality if the owners of a policy's bundles moved freely, by policy, metric and key
     at_best: Mapping[tuple[str, str, str | None], float] = field(default_factory=dict)
     #: the property by which the namespaces of a tenant send together, None if each is on its own
     label_of_tenants: str | None = None

@@ -186,8 +186,7 @@ def layout_of(  # noqa: PLR0913  a run's settings and what is known of its sende
     for cluster, cause_of in causes.items():
         for number in active[cluster].tolist():
             events.setdefault(cause_of[number], {}).setdefault(cluster, []).append(number)
-    # Everything is sorted, since floating-point sums depend on the order of their terms, and figures must not depend on
-    # the order in which clusters were replayed.
+    # Sorted, since sums of floats depend on order, and figures must not depend on the order of clusters' replays.
     return Layout(
         seeds=tuple(sorted({seed for figure in series for _, seed in figure.parts})),
         bundles=_find_active(parts, _bundles_of, ("bundle", "event")),
@@ -279,15 +278,12 @@ def is_enough(weights: FloatArray, min_units: int) -> bool:
 def _compute_parts(
     series: Series, rows: FloatArray, totals: FloatArray | None = None, *, is_few: bool = False
 ) -> FloatArray:
-    """Compute the part of the figure for each unit, which is its loss if the other units replace the unit.
+    """Compute each unit's part of the figure, its loss if others replace the unit, shape (n_replicates, n_units).
 
     Args:
         rows: sums of the units, shape (n_replicates, n_units, k).
         totals: sums of the whole figure, shape (n_replicates, k), None if the rows are complete.
         is_few: whether no other units replace a unit.
-
-    Returns:
-        Shape (n_replicates, n_units).
     """
     n = rows.shape[1]
     if not n:

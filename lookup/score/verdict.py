@@ -100,8 +100,7 @@ class Verdict:
     holds_for: HoldsFor = "policy"
     #: probability of a difference as large between equals, NaN if there is no interval
     p_value: Number = math.nan
-    #: the same, adjusted for all comparisons made together (Holm), which are the ones for the exit code, or else the
-    #: ones of one figure, NaN if there is none
+    #: the same, adjusted for all comparisons together (Holm), for the exit code or else of one figure, NaN without one
     p_family: Number = math.nan
     #: the verdict if it were the only comparison, None if it is the same
     alone: Word | None = None
@@ -344,10 +343,7 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def _adjust_verdict(verdict: Verdict, members: int, case: Case, *, decides: bool) -> Verdict:
-    """Judge a verdict as one of several comparisons.
-
-    It is undecided if chance among so many brings such a difference.
-    """
+    """Judge a verdict as one of several comparisons, undecided if chance among so many brings the difference."""
     level = GATE_LEVEL if decides and verdict.verdict == "worse" else LEVEL
     if not verdict.is_decided or verdict.p_family <= level:
         return verdict

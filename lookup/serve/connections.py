@@ -1,7 +1,6 @@
 """Admit connections of brokers, in a bounded number, with a request in time, and without log of other protocols.
 
-Requests are admitted by the token if there is one. Otherwise all are admitted except for requests that a page in a
-browser sends on its own.
+Requests are admitted by the token if there is one, else all but requests that a browser's page sends on its own.
 
 Without a bound, clients that only connect use up all files that the process may open, including those for the record.
 """
@@ -32,8 +31,7 @@ PATIENCE_S = 10.0
 _UNREAD_MS = 60_000
 #: Simultaneous connections. Brokers keep few and watchers one each, and keep them open.
 _MOST_CONNECTIONS = 10_000
-#: Files left for all other uses, such as the record, a collector, and some hundred connections that are accepted at
-#: once, before they count, or are being refused.
+#: Files left for other uses, like the record, a collector, and some hundred connections not yet counted or refused.
 _RESERVED = 512
 #: Share of the connections that one address may have, since a proxy for all brokers has half of them.
 _SHARE_OF_ONE = 0.5
@@ -139,10 +137,7 @@ def _peer_of(transport: asyncio.BaseTransport | None) -> str:
 
 
 def refusal(request: web.Request, token: str | None, bind: str) -> web.Response | None:
-    """Build the answer to a request that is not admitted, None if it is admitted.
-
-    The status is 401, or 403 if no token is needed.
-    """
+    """Build the answer to a request not admitted, else None, with status 401, or 403 if no token is needed."""
     if token is not None:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         if scheme == "Bearer" and hmac.compare_digest(given.encode(errors="replace"), token.encode()):

@@ -33,16 +33,12 @@ _COLUMNS = [column.name for column in TABLES["ownership"]]
 
 
 class Follower(Thread):
-    """A follower that turns the records of the state topic into changes of owners.
-
-    Its context ends thread and source.
-    """
+    """A follower that turns records of the state topic into changes of owners. Its context ends thread and source."""
 
     def __init__(self, cluster: str, section: CollectSection, connect: Connect) -> None:
         super().__init__(name="serve-owners", daemon=True)
         self.section = section
-        #: bundle, its new owner, and the time at which a broker wrote that, µs. None means that nothing else was
-        #: written until then. Taken by the event loop.
+        #: bundle, new owner, and µs of its writing, None if nothing else was written by then. Taken by the event loop.
         self.changes: deque[tuple[str | None, str | None, int]] = deque()
         #: all that the topic held at the start has been read
         self.is_complete = Event()

@@ -1,8 +1,7 @@
 """Record lookups, decisions and views in rolling Parquet files, each of which is complete when it appears.
 
-Rows wait in memory until the next flush, so a crash loses those of one interval at most. While nothing can
-be written, as on a full disk, no lookups are accepted, and they wait in the brokers. Other rows wait up to
-a bound, and later ones are lost and counted.
+Rows wait in memory until the next flush, so a crash loses one interval at most. While nothing can be written, as on a
+full disk, no lookups are accepted, and brokers keep them. Others wait up to a bound, the rest is lost and counted.
 """
 
 from __future__ import annotations
@@ -106,8 +105,7 @@ class Recorder:
             trial.mkdir()
             trial.rmdir()
             self._lock = held.pop_all()
-        # With its first array Arrow loads pandas, if installed, which takes a second or more, so not while brokers
-        # wait.
+        # Arrow's first array loads pandas, if installed, which takes a second or more, so not while brokers wait.
         pa.array([0])
 
     def _resume_counts(self) -> None:

@@ -44,8 +44,7 @@ async def serve(
 
     Raises:
         SettingsError: for mistakes in settings.
-        InputError: if the record cannot be written, the port is taken, or the active policy reads owners and the state
-            topic cannot be read.
+        InputError: if record, port, or the state topic of an active policy that reads owners cannot be used.
     """
     settings = load()
     async with AsyncExitStack() as stack:
@@ -78,8 +77,7 @@ async def _listen(
     heed: Callable[[signal.Signals, Callable[[], object]], None],
 ) -> None:
     ended = asyncio.Event()
-    # The present objects stay, which are libraries and settings. Without this a full collection takes a third of the
-    # time, in which brokers wait.
+    # The present objects (libraries, settings) stay. Else full collections take a third of the time, and brokers wait.
     gc.collect()
     gc.freeze()
     runner = web.AppRunner(

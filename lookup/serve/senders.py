@@ -20,10 +20,7 @@ _MOST_BROKERS, _STARTS_EACH = 1000, 4
 
 
 class Mark(NamedTuple):
-    """The position of a broker, which is a number of one of its starts.
-
-    Everything up to it is recorded, refused or counted as lost.
-    """
+    """A broker's position, a number of one of its starts, up to which all is recorded, refused or counted as lost."""
 
     broker: str
     start: str

@@ -1,7 +1,6 @@
 """Answer HTTP requests of brokers by policies, and record everything.
 
-One event loop makes all decisions, and only files are written in a thread. The protocol is described in
-`docs/bridge-protocol.md`.
+One event loop makes all decisions, and a thread only writes files. `docs/bridge-protocol.md` has the protocol.
 """
 
 from __future__ import annotations
@@ -92,8 +91,7 @@ class DecisionServer:
         self._configured = _configure(settings)
         self._started_us = self._last_us
         section, served = self._configured.section, self._configured.served
-        # Includes the process, since two servers may begin in one microsecond, even in the same after a clock was put
-        # back.
+        # Includes the process, since two servers may begin in one microsecond, also by a clock that was put back.
         run = f"{self._started_us:x}-{os.getpid()}"
         self.recorder = Recorder(section.record, section.cluster, run, section.max_pending_rows)
         self.recorder.prepare()

@@ -91,10 +91,7 @@ class TopicRequests:
 
 
 async def _answer(work: Awaitable[str | None]) -> web.StreamResponse:
-    """Build the response to a request for topics.
-
-    It is JSON, empty, or a refusal that clients cannot mistake for a list.
-    """
+    """Build the response to a request for topics, JSON, empty, or a refusal that clients cannot take for a list."""
     try:
         text = await work
     except PulsarLookupError as error:

@@ -6,8 +6,7 @@ Decisions do not wait for topics, and lists do not wait for writes:
     questions    one thread: lists and other reads of the catalog, one after the other
     comparisons  one thread: whether the catalog matches the cluster (`lookup.topics.mirroring`)
     writes       one thread, which may wait for another process that writes to the catalog's file
-    cluster      some threads, which read from the cluster, and block as long as the cluster does. The end of
-                 the process does not wait for them
+    cluster      threads that read from it, and block as long as it does. The process ends without waiting for them
 
 All threads share one interpreter with the event loop. `docs/live-topics.md` has the resulting delays.
 
@@ -185,8 +184,7 @@ class ServedTopics:
 
     def _build_list_answer(self, request: TopicQuery) -> ListAnswer:
         self._catalog.refresh()
-        # One revision, since a lister may read several times, and a list of two revisions may lack a topic that both
-        # have.
+        # One revision, since a lister may read several times, and a list of two may lack a topic that both have.
         with self._catalog.reading():
             return self._lister.answer(request)
 
@@ -309,8 +307,7 @@ class ServedTopics:
                     return
                 began = time.monotonic()
                 topics = await _run_in_daemon(_topics_of, self._source, namespace)
-            # Labels are lost with their topics, so this needs a second sign, which is that the cluster does not name
-            # the namespace either.
+            # Labels are lost with topics, so this needs a second sign, that the cluster does not name the namespace.
             is_believed, loop = topics is not None or not is_listed, asyncio.get_running_loop()
             known = self._catalog, namespace, topics
             if is_believed and not await loop.run_in_executor(self._comparisons, is_mirrored, *known):

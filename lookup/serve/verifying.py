@@ -171,10 +171,7 @@ def _read_views(record: str, references: set[str]) -> Mapping[str, ViewRecords]:
 
 
 def _state_of(reference: str) -> tuple[str, int, str]:
-    """Split the reference of a state of owners into series, number of the last change, and digest.
-
-    An invalid reference gives those of a state that no record has.
-    """
+    """Split a reference to owners into series, last change's number, and digest. An invalid one gives no record's."""
     series, number, digest = reference.rsplit(".", 2) if reference.count(".") > 1 else (reference, "", "")
     return series, int(number) if number.isdecimal() else 1, digest
 

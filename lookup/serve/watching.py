@@ -153,8 +153,7 @@ class Watchers:
                     # Nothing is awaited from here on until the connection is live, so that no change falls between.
                     message, raw = await self._find_next(group, message, missed)
                 except PulsarLookupError:
-                    # The head was sent, so a refusal would not be an answer any more. The client reconnects, and is
-                    # refused then.
+                    # The head was sent, so a refusal is not an answer. The client reconnects, and is refused then.
                     transport.abort()
                     return response
             # The list is as long as the namespace is, and the connection may last for days.

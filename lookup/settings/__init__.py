@@ -1,7 +1,4 @@
-"""Read and check users' settings, such as evaluations, policies and brokers, from files, environment and flags.
-
-Files are TOML or broker.conf.
-"""
+"""Read and check settings, like evaluations, policies and brokers, from TOML, broker.conf, environment and flags."""
 
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
 from lookup.settings.broker_conf import read_broker_conf

@@ -97,8 +97,7 @@ Share = Annotated[float, Field(strict=True, ge=0, le=_MOST)]
 Ratio = Annotated[float, Field(strict=True, ge=0, le=1)]
 Truth = Annotated[bool, Field(strict=True)]
 
-#: Longest span in seconds, a hundred years. In microseconds, and added to any instant of the years 1 to 9999, it fits
-#: into 64 bits.
+#: Longest span in seconds, a hundred years. As µs added to any instant of the years 1 to 9999 it fits into 64 bits.
 _MOST_S = 3_155_760_000
 PositiveS = Annotated[int, Field(strict=True, ge=1, le=_MOST_S)]
 CountS = Annotated[int, Field(strict=True, ge=0, le=_MOST_S)]

@@ -1,7 +1,6 @@
 """Model brokers as written, as single ones or templates, and the profile of a broker's configuration.
 
-A profile comes from TOML or from a real `broker.conf` (`broker_conf.py`). `resolve.py` derives from it the
-data that a broker registers.
+A profile comes from TOML or a `broker.conf` (`broker_conf.py`). `resolve.py` derives a broker's registered data.
 """
 
 from __future__ import annotations

@@ -67,8 +67,7 @@ _Seeds = Annotated[
 #: Why a policy cannot begin with other bundles if there is such a table.
 OTHER_BUNDLES = "BUNDLES (inputs.bundles) has the loads of the log's own bundles only; leave it out"
 
-#: Rows of a cluster that a task holds at a time by default. With Python and its libraries a task then takes less than a
-#: gigabyte (measured: `benchmarks/`).
+#: Default rows of a cluster that a task holds at a time, with Python and libraries below 1 GB (`benchmarks/`).
 SLICE_ROWS = 4_000_000
 
 

@@ -101,10 +101,7 @@ def join_layers(*layers: Tree) -> Tree:
 
 
 def variable_layers(environ: Mapping[str, str], model: type[BaseModel]) -> tuple[list[Tree], list[str]]:
-    """Read the layers of variables like `LOOKUP_EVALUATION__TICK_S=30`, with a sentence for each unknown setting.
-
-    Variables of another kind of file are ignored.
-    """
+    """Read layers of the model's variables (`LOOKUP_EVALUATION__TICK_S=30`), with a sentence for each unknown one."""
     foreign = {key for other in _FILES for key in known_keys(other)} - set(known_keys(model))
     given: dict[tuple[str, ...], tuple[object, str]] = {}
     # Names that differ in case only are one setting, of which the last in order counts.

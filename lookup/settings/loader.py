@@ -67,8 +67,7 @@ class SettingsFindings(Generic[File]):
     """The result of reading settings, which is the settings or problems, and in either case the valid part."""
 
     settings: File | None
-    #: by key in the file, defaults included, each valid table, an object with the valid keys of each other table, and
-    #: the valid policies
+    #: by key in the file, with defaults, each valid table, an object of valid keys of each other, valid policies
     sound: Mapping[str, Any]
     #: one sentence each, with source and key path
     problems: tuple[str, ...]
@@ -86,10 +85,9 @@ def load_evaluation(
     """Read an evaluation file, every file it names, the environment and flags.
 
     Args:
-        path: the TOML file, whose paths are relative to its folder, or `shipped:NAME`, or the content of such a
-            file, with paths from the working folder.
-        overrides: flags by key path, `{"evaluation.tick_s": 30}`, with paths from the working folder. None
-            means not given.
+        path: TOML file with paths from its folder, `shipped:NAME`, or such content with paths from the working folder.
+        overrides: flags by key path, `{"evaluation.tick_s": 30}`, with paths from the working folder. None is not
+            given.
         environ: variables, by default those of the process. `{}` means none.
     """
     return examine_settings(EvaluationFile, path, overrides, environ).require()

@@ -1,7 +1,6 @@
 """List Pulsar's keys by name, with their defaults and readers. `releases.py` has the differences of releases.
 
-Source: `docs/pulsar/configuration.md` (ServiceConfiguration), and class files of 4.0.8, 4.2.4 and 5.0.1 for
-methods that call the getter of a key.
+Source: `docs/pulsar/configuration.md` (ServiceConfiguration), class files of 4.0.8, 4.2.4, 5.0.1 for calls of getters.
 """
 
 from __future__ import annotations
@@ -103,11 +102,7 @@ def is_load_manager_key(key: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def near_miss(key: str) -> str | None:
-    """Find the known key that an unknown key probably misspells.
-
-    Pulsar's keys outside the load manager never count as misspelt.
-    """
+    """Find the known key that an unknown one probably misspells, never for Pulsar's keys outside the load manager."""
     known = (*LOAD_MANAGER_KEYS, "loadManagerClassName")
-    # The cutoff is stricter than for other names, since the keys share long beginnings, so that different ones look
-    # alike.
+    # The cutoff is stricter than for other names, since the keys share long beginnings, so different ones look alike.
     return None if key in known else closest(key, known, cutoff=0.8)

@@ -1,7 +1,6 @@
 """Convert settings to the types of engine and replay, such as brokers and their times, namespaces and labels.
 
-Topology is converted too. All returned objects are plain, frozen and can be pickled. Times are integers, µs
-since the Unix epoch.
+Topology is converted too. Results are plain, frozen and can be pickled. Times are integers, µs since the Unix epoch.
 """
 
 from __future__ import annotations

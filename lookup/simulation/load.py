@@ -1,7 +1,6 @@
 """Compute the load of topics and bundles of a scenario in every minute, and split bundles.
 
-Topics have evenly spread hashes, sizes by Zipf's law, swings and jitter. Everything is determined by the scenario and
-its seed, so every policy gets the same load.
+Topics have even hashes, sizes by Zipf's law, swings and jitter, fixed by scenario and seed, equal for all policies.
 """
 
 from __future__ import annotations
@@ -42,16 +41,14 @@ class TopicLoads:
         self._seed = f"{seed}\x1f{spec.name}"
         self._factors = np.ones(spec.topics)
         shares = 1.0 / np.arange(1, spec.topics + 1) ** spec.skew
-        # Large topics are at random places, since in the order of hashes the first bundle would be the hottest in every
-        # scenario.
+        # Large topics are at random places, since by hash the first bundle would be the hottest in every scenario.
         ranks = np.argsort(np.argsort(_draw_uniform(spec.topics, self._seed, 0), kind="stable"), kind="stable")
         self._base = (shares / shares.sum())[ranks] * spec.load * MIB
 
     def change(self, event: ScenarioEvent) -> None:
         """Apply an event to the load, if it is about this namespace."""
         if event.factor is not None and event.namespace in (None, self.spec.name):
-            # Factors apply to the load at the start, as the page on scenarios documents, so a second one replaces the
-            # first.
+            # Factors apply to the load at the start (see the page on scenarios), so a second replaces the first.
             self._factors[list(event.topics) or slice(None)] = event.factor
 
     def at(self, minute: int) -> Floats:

@@ -85,10 +85,7 @@ def run_policy(scenario: Scenario, policy: Policy) -> Trend:
 
 
 class ClosedLoop:
-    """The state of one run, which is brokers, bundles, and the load manager that the policy drives.
-
-    A minute is `report`, then `change`, then `look_up`.
-    """
+    """A run's brokers, bundles and load manager driven by the policy. A minute is `report`, `change`, `look_up`."""
 
     def __init__(self, scenario: Scenario, policy: Policy) -> None:
         self._scenario = scenario
@@ -103,8 +100,7 @@ class ClosedLoop:
         self._away = {name for name, group in groups if not group.present}
         self.manager = LoadManager(policy, "scenario", self._roster, seed=scenario.seed)
         self._busy = np.array([group.busy for _, group in groups])
-        # Only the modular manager drops bundles that no report names, and only its shedders use the short mean of a
-        # bundle.
+        # Only the modular manager drops bundles that no report names, and only its shedders use a bundle's short mean.
         self._is_modular = policy.destination_first
         self._means = BundleMeans(forgets=self._is_modular)
         #: of the policy's shedder, one a minute
@@ -167,8 +163,7 @@ class ClosedLoop:
             self._away = (self._away | set(event.leave)) - set(event.join)
             for topics in self.table.topics:
                 topics.change(event)
-        # This is done once, after all events, since a broker that leaves and joins in the same minute has not been
-        # away.
+        # Done once, after all events, since a broker that leaves and joins in the same minute has not been away.
         if any(event.leave or event.join for event in events):
             self._register()
 
@@ -211,8 +206,7 @@ class ClosedLoop:
             usage=throughput / self.manager.capacity + self._busy,
             throughput=throughput,
             topics=topics,
-            # Bundles are ranked when a policy reads them, since figures are added up twice a minute, and only shedders
-            # read bundles.
+            # Bundles are ranked when read, since figures are added up twice a minute, and only shedders read bundles.
             top_bundles=LazyTopBundles(count, bundles.__getitem__),
             origins={
                 key: {name: {value: carried} for name, carried in load.loads.items()}

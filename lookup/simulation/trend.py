@@ -51,7 +51,7 @@ class MinuteSample:
     unowned: int
     #: registered brokers that serve nothing
     idle: int
-    #: share of the load on brokers that publish their clients' properties, NaN if clients send none
+    #: share of load on brokers that publish clients' properties, mean over the last minutes, NaN if clients send none
     matched: float
     #: by broker id, NaN if it is not registered
     by_broker: Mapping[str, float]
@@ -201,10 +201,7 @@ class AssertionResult:
 
 
 def findings(scenario: Scenario, trends: Sequence[Trend]) -> Iterator[AssertionResult]:
-    """Yield a finding of every assertion for every policy it is about, policy by policy.
-
-    An assertion without `policy` is about all of them but those in `unlike`.
-    """
+    """Yield a finding per assertion and policy, policy by policy. One without `policy` is about all not in `unlike`."""
     for trend in trends:
         figures = trend.figures
         for assertion in scenario.assertions:
@@ -214,8 +211,7 @@ def findings(scenario: Scenario, trends: Sequence[Trend]) -> Iterator[AssertionR
                 # NaN fails both comparisons, so a figure that cannot be computed breaks every assertion with a limit.
                 is_enough = assertion.at_least is None or value >= assertion.at_least
                 is_within = is_enough and (assertion.at_most is None or value <= assertion.at_most)
-                # For policies in `unlike` it must be false, since an assertion that is true of every policy does not
-                # describe one.
+                # For policies in `unlike` it must be false, since an assertion true of all does not describe one.
                 holds = is_within != is_unlike
                 yield AssertionResult(assertion, trend.policy, value, is_unlike, holds)
 

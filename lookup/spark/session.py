@@ -1,7 +1,4 @@
-"""Start the Spark session of a run. Every setting that differs from Spark's has its reason.
-
-An active session, of a notebook or `spark-submit`, is used as it is.
-"""
+"""Start a run's Spark session, with a reason for each setting, or use one of a notebook or `spark-submit` as it is."""
 
 from __future__ import annotations
 
@@ -56,8 +53,7 @@ _EVERYWHERE = {
     "spark.hadoop.parquet.dictionary.page.size": str(16 * 1024 * 1024),
 }
 
-#: Settings of a session on this machine. It has as many partitions of shuffles as cores, since the default of 200 makes
-#: 200 empty files and tasks.
+#: Settings of a local session. Shuffles have a partition per core, since the default makes 200 empty files and tasks.
 _LOCAL = {
     # The driver is the only machine, so it does not need a host name, and no port of it may be open to others.
     "spark.driver.host": _LOOPBACK,

@@ -1,7 +1,4 @@
-"""Call parts directly for the conformance kit, to get raw answers, whole decisions, proposals, and parts as text.
-
-The checks themselves are in `conformance.py`.
-"""
+"""Call parts for the checks of `conformance.py`, to get raw answers, whole decisions, proposals, and parts as text."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@
         check(policy)
 
 A check receives a policy and raises `AssertionError`, or the engine's own error, with a sentence that names the part
-and mostly the world it failed in. Checks run in the worlds of `worlds.py`, or in given ones. Only this module of the
-framework needs pytest.
+and mostly its world. Checks run in the worlds of `worlds.py` or given ones. Only this module needs pytest.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ def is_mirrored(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None
 
 def mirror(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> None:
     """Write the difference in one transaction. Topics that stay keep their labels and properties."""
-    # They are compared in the transaction, before which other changes may have been written. Queries do not wait for
-    # it.
+    # They are compared in the transaction, before which others may have been written. Queries do not wait for it.
     with catalog.together():
         before = _list_known(catalog, namespace)
         if topics is None:

@@ -110,8 +110,7 @@ class WatchedTopics:
     """The topics of one watch over a catalog, which any number of threads may use.
 
     Args:
-        is_driven: whether the lister decides which changes an event makes. Otherwise the listing is Pulsar's, and
-            events are enough.
+        is_driven: whether the lister decides which changes an event makes. Else the listing is Pulsar's, from events.
     """
 
     __slots__ = ("_belongs", "_catalog", "_lister", "_salt", "is_driven", "query")
@@ -158,10 +157,7 @@ class WatchedTopics:
             )
 
     def since(self, mark: str) -> Update | None:
-        """List the changes since the message with a mark, None if they are no longer known, or too many.
-
-        For a lister the list at that time is not known.
-        """
+        """List changes since the message with a mark, None if unknown now (always for a lister), or too many."""
         number = mark.partition("-")[0]
         if self.is_driven or len(number) > 18 or not (number.isascii() and number.isdigit()):
             return None
@@ -180,8 +176,7 @@ class WatchedTopics:
 
     def concerns(self, events: Iterable[TopicEvent]) -> bool:
         """Check whether a lister may have another list after some events."""
-        # A selector is applied with any lister, and a deletion is noted, since a topic that is created again is another
-        # one.
+        # A selector is applied with any lister, and a deletion is noted, since a topic created again is another.
         kinds = _MEMBERSHIP | {"namespace-deleted"} | self._lister.interests
         return any(
             event.kind in kinds and (namespace_of(event.topic) or event.topic) == self.query.namespace

@@ -144,8 +144,7 @@ def beaten(samples: Samples, standings: Mapping[str, Standing], aims: Aims) -> d
 def as_good(samples: Samples, names: Mapping[int, str], aims: Aims) -> dict[int, list[int]]:
     """Find by candidate the others that are not significantly worse in any objective.
 
-    A loss within the tolerance does not count. Prices do not count either, as they do not count for a
-    recommendation that gains.
+    A loss within the tolerance does not count, nor do prices, as for a recommendation that gains.
 
     Args:
         names: names of the policies by number, with the incumbent as 0.
@@ -167,8 +166,7 @@ def as_good(samples: Samples, names: Mapping[int, str], aims: Aims) -> dict[int,
 def leaders(values: NDArray[np.float64], count: int) -> list[int]:
     """Choose at most so many candidates, first undominated ones, then those dominated only by these, and so on.
 
-    Of a front that is too large, its ends and evenly spaced candidates between them are chosen, in order of the
-    first figure.
+    Of a front that is too large, its ends and evenly spaced candidates between are chosen, by the first figure.
 
     Args:
         values: shape (n_candidates, n_figures), up is better.

@@ -127,17 +127,13 @@ class Search:
             self.candidates[number].beaten_by = beaten_by.get(number)
 
     def finalists(self) -> list[Candidate]:
-        """Choose the candidates that are worth the sealed days.
-
-        A gain that more days do not show, fewer will not show.
-        """
+        """Choose the candidates worth the sealed days. A gain that more days do not show, fewer will not show."""
         return self._choose_leading(self._is_shown)
 
     def _choose_leading(self, may_lead: Callable[[Candidate], bool]) -> list[Candidate]:
         """Find before each good candidate the equally good one with the fewest changes.
 
-        Of several equivalent candidates only one is listed, since others would take places, and make all verdicts
-        harder.
+        Of equivalent candidates only one is listed, since others would take places and make all verdicts harder.
         """
         raced = [*filter(self.has_raced, self.best(len(self.candidates)))]
         distinct: dict[str, Candidate] = {}
@@ -215,10 +211,7 @@ class Search:
         return self.candidates[before:]
 
     def _add_ablations(self, base: Candidate, *, is_best: bool) -> list[Candidate]:
-        """Build candidates without each change of a candidate.
-
-        For the best candidate, also build candidates with each change alone.
-        """
+        """Build candidates without each change of a candidate and, for the best one, with each change alone."""
         before, keys = len(self.candidates), self._list_varied(base)
         for key in keys:
             self._add(base.point.without(key), "pared", base.number)

@@ -56,8 +56,7 @@ def spaces_of(file: TuneFile, settings: EvaluationFile, registry: Registry) -> t
     """Build the spaces of a search, which change some policies of its evaluation.
 
     Raises:
-        SettingsError: for an unknown policy, and settings that cannot be varied in this way, with all mistakes
-            together.
+        SettingsError: for an unknown policy, and settings that cannot vary in this way, with all mistakes together.
     """
     problems: list[str] = []
     spaces: list[Space] = []

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Axis", "Point", "Space", "build_space", "near", "spread"]
 
-#: Least number of values of a range. Numbers have only as many digits as that needs, since the pasted text should be
-#: short.
+#: Least number of values of a range. Numbers have only as many digits as it needs, since pasted text should be short.
 _VALUES = 25
 #: How far around a good point the next ones lie, as a share of each axis, in the first round and in each further one.
 _REACH, _CLOSER = 0.25, 0.5
@@ -174,9 +173,8 @@ def _build_sobol(space: Space) -> qmc.Sobol:
 def spread(space: Space, count: int) -> Iterator[Point]:
     """Yield points all over a space, at most so many, each policy once, or all points if there are no more."""
     sobol = _build_sobol(space)
-    # A whole power of two has the balance that makes the sequence better than random points, and the first point is a
-    # corner. With few values, several points make the same policy, and this number misses none of up to 200
-    # combinations.
+    # A power of two has the balance that makes the sequence better than random points, and the first point is a corner.
+    # With few values, several points make the same policy, and this number misses none of up to 200 combinations.
     drawn = sobol.random_base2(math.ceil(math.log2(count + 1)) + _SPARE)[1:]
     yield from islice(_drop_duplicates(space.point(row.tolist()) for row in drawn), count)
 

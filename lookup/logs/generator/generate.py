@@ -50,8 +50,7 @@ __all__ = ["ClusterLog", "GenerateReport", "GenerateSettings", "generate"]
 _VERSIONS = {"4.0": "4.0.8", "4.2": "4.2.4", "5.0": "5.0.1"}
 _TABLES = ("lookups", "brokers", "loads", "bundles", "ownership")
 
-#: Columns of LOOKUPS as arrays of one length, with codes for dictionary columns (-1 is null), and values for the
-#: others.
+#: Columns of LOOKUPS as arrays of one length, with codes for dictionary columns (-1 is null), and values for others.
 _Columns = Mapping[str, NDArray[np.generic]]
 
 #: Shares of the lookups, in 65,536ths.
@@ -107,8 +106,7 @@ def generate(
         ]
         numbers = count()
         for name, log in zip(names, logs, strict=True):
-            # Clusters are written one after the other. Load and ownership rows are complete once a cluster's pieces are
-            # drawn.
+            # Clusters are written in turn. Load and ownership rows are complete once a cluster's pieces are drawn.
             _write_lookups(log, name, f"{target.path}/lookups", numbers)
         rows = {"lookups": settings.lookups}
         for name in _TABLES[1:]:
@@ -247,9 +245,8 @@ class ClusterLog:
     def _place_first(self) -> None:
         """Place a bundle on each broker but two before the log begins. These bundles have the least traffic.
 
-        Brokers without load tie, and a random draw decides between them. If all were without load, a replay, which has
-        other draws, would place all bundles alike but under other brokers' names. If none were, all its replicates
-        would be alike.
+        Brokers without load tie, and a draw decides between them. If all tied, a replay, which has other draws, would
+        place all bundles alike but under other brokers' names. If none did, all its replicates would be alike.
         """
         owners = self._owners
         usual = self._bundle_traffic.usual(owners.bundle, len(owners.names))

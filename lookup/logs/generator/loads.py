@@ -1,7 +1,6 @@
 """Give the bundles of a synthetic cluster traffic, and report it to the policy, in BUNDLES and in LOADS.
 
-A policy sees the same load as in a replay of BUNDLES, which is bundles as last reported, and brokers with the bundles
-that they own now.
+A policy sees load as in a replay of BUNDLES, of bundles as last reported, and of brokers by the bundles owned now.
 """
 
 from __future__ import annotations
@@ -148,8 +147,7 @@ class LoadsWriter:
         for number in np.flatnonzero(~np.isnan(usage)).tolist():
             used, bytes_in = float(usage[number]), float(load.throughput[number]) / (1 + _FAN_OUT)
             kbit_in = bytes_in * 8 / 1000
-            # Names, order and units are those of a printed `BrokerLoadData`, with cpu in percent of a core and
-            # bandwidth in kbit/s.
+            # Names, order and units as `BrokerLoadData` is printed, cpu in percent of a core and bandwidth in kbit/s.
             report = {
                 "cpu": _resource(used * _CORES * 100, _CORES * 100),
                 "memory": _resource((0.3 + 0.4 * used) * _HEAP_MIB, _HEAP_MIB),

@@ -29,8 +29,7 @@ _RECONNECT_MEAN_S = 3.0
 RECONNECT_S = 30
 #: Sessions opened in the last seconds before a loss reconnect.
 _SESSION_S = 300
-#: Weights and latencies are drawn from tables of 2**12 quantiles, since few distinct values compress and still look
-#: smooth.
+#: Weights and latencies come from tables of 2**12 quantiles, since few distinct values compress and still look smooth.
 TABLE_BITS = 12
 _S = 1_000_000
 _DAY = 86_400 * _S
@@ -71,8 +70,7 @@ class Piece:
 def make_events(settings: GenerateSettings, dice: np.random.Generator) -> tuple[Event, ...]:
     """Schedule the events of a cluster, in order of time. The first events set up the registry."""
     span = settings.end_us - settings.start_us
-    # A broker has one of these events at most, since the permutation has each broker once. The zip is not strict, since
-    # most brokers have none.
+    # The permutation has each broker once, so each has at most one event. The zip is not strict, as most have none.
     kinds = ["lost"] * settings.losses + ["registered"] * settings.joins + ["left"] * settings.leaves
     kinds += ["updated"] * settings.updates
     brokers = dice.permutation(settings.brokers).tolist()
@@ -249,8 +247,7 @@ class SyntheticTraffic:
         self._returning = self._returning.at(~is_due)
         self.reconnects += len(back)
         left = self._left - len(back)
-        # The count is a share of the remaining lookups, not of all, since reconnecting clients have taken some, and
-        # rounding must not add up.
+        # A share of the remaining lookups, not of all. Reconnecting clients took some, and rounding must not add up.
         regular = left if last else min(left, round(left * piece.share / self._share_left))
         self._left = left - regular
         self._share_left = max(self._share_left - piece.share, 1e-12)
@@ -268,8 +265,7 @@ class SyntheticTraffic:
         """Draw lookups by popularity of topics. Clients are in the topic's home rack, or in any."""
         ts = self._dice.integers(piece.start, piece.end, count)
         ts.sort()
-        # Each row has one random word. 20 bits choose the topic, 16 whether the client is at home, the upper 28 the
-        # client.
+        # Of a row's random word 20 bits choose the topic, 16 whether the client is at home, the upper 28 the client.
         words = self._dice.integers(0, 2**64, count, dtype=np.uint64)
         slots = (words & np.uint64((1 << POPULARITY_BITS) - 1)).astype(np.int32)
         topic = self._topics.popularity[slots]

@@ -129,8 +129,7 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     instant are in order as well. Entries in no order are sorted.
     """
     source = iter(entries)
-    # Parts are ordered separately, since a log may begin in order, and continue with an export that begins with the
-    # newest line.
+    # Parts are ordered separately, since a log may begin in order and continue with an export, newest line first.
     while part := list(islice(source, _PART)):
         forward, backward, far = _count_steps(part)
         if backward <= forward and far <= _MOST_FAR * len(part):
@@ -217,8 +216,7 @@ class _LookupLog(BrokerLog):
         self.rows.put(self.lookup(line, event, topic, broker=broker, result=result))
 
 
-#: Every message that is read, with its pattern, and the function that builds its rows, in the order in which they are
-#: tried.
+#: Every message that is read, with its pattern, and the function that builds its rows, in the order of trials.
 _MESSAGES: tuple[tuple[re.Pattern[str], Callable[[_LookupLog, int, LogEvent, _Match], None]], ...] = (
     # 5.0 has constant messages, with variable parts in attributes (PIP-467).
     (re.compile(r"\AReceived Lookup request"), _LookupLog.read_request),

@@ -1,8 +1,7 @@
 """Find changes of bundle ownership in the events of a broker's log.
 
-Each change is read from one line of one broker's log, though several brokers print it. A first assignment and an
-override are read from the broker that decides it, a release and a split from the owner, the end of a transfer from the
-new owner.
+Each change is read from one line of one broker's log, though several print it. A first assignment and an override are
+read from the deciding broker, a release and a split from the owner, the end of a transfer from the new owner.
 
 Source: `docs/pulsar/logs.md`, "Ownership in a broker's log".
 """
@@ -126,8 +125,7 @@ class OwnershipLog(BrokerLog):
 
         5.0 has all four in attributes, and prints it for other topics too.
 
-        If brokers choose an owner at the same time, every broker prints the choice that came too late. Only the log of
-        the broker that made it has a row to withdraw.
+        All brokers print the late one of simultaneous choices. Only the log of its broker has a row to withdraw.
         """
         value, prev = (match[name] or event.attributes.get(name, "") for name in ("value", "prev"))
         if not value.startswith("ServiceUnitStateData[") or not prev.startswith("ServiceUnitStateData["):
@@ -147,8 +145,7 @@ class OwnershipLog(BrokerLog):
     def read_handled(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `B handled Transfer:S event for serviceUnit:b, cur:RECORD, ...`.
 
-        A release begins or a transfer ends. Both brokers print the end of a transfer, and it is read from the log of
-        the new owner.
+        A release begins or a transfer ends. Both brokers print the latter, which is read from the new owner's log.
         """
         tag = match["tag"] or event.attributes.get("event")
         # Others are first assignments and splits, which have lines of their own, and are printed in debug mode only.
@@ -169,11 +166,10 @@ class OwnershipLog(BrokerLog):
         self._change(line, event, bundle, ownership_change(data.source_broker, data), by)
 
     def overridden(self, line: int, event: LogEvent, match: _Match) -> None:
-        """Read that a broker overrides the ownership of an inactive one.
+        """Read `Overriding inactiveBroker:B, ownership serviceUnit:b from orphanData:RECORD to overrideData:RECORD`.
 
-        The line is `Overriding inactiveBroker:B, ownership serviceUnit:b from orphanData:RECORD to
-        overrideData:RECORD`. A chosen broker that had not become the owner never was it. The row of that choice, mostly
-        of another broker's log, is refuted.
+        A broker overrides the ownership of an inactive one. A chosen broker that had not become the owner never was it.
+        The row of that choice, mostly of another broker's log, is refuted.
         """
         before, after = _record(match["before"]), _record(match["after"])
         # A broker that had died a moment ago was chosen, and never owned the bundle.
@@ -222,8 +218,7 @@ class OwnershipLog(BrokerLog):
         if _names_bundle(event) or bounds is None:
             bundle = _bundle(event)
         else:
-            # Without a namespace it is the bundle whose topics were closed, or else the last bundle with a request to
-            # unload.
+            # Without a namespace it is the bundle whose topics were closed, else the last with a request to unload.
             asked = [name for name in self.unloads if name.endswith(f"/{bounds[0]}")]
             closed = [name for name in asked if self.unloads[name].state in ("closed", "booked")]
             if not asked:
@@ -283,8 +278,7 @@ def _names_bundle(event: LogEvent) -> _Match | None:
     return next(filter(None, map(_BUNDLE.search, whole)), None)
 
 
-#: Every message that is read, with its pattern, and the function that builds its row, in the order in which they are
-#: tried.
+#: Every message that is read, with its pattern, and the function that builds its row, in the order of trials.
 OWNERSHIP_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[OwnershipLog, int, LogEvent, _Match], None]], ...] = (
     (re.compile(r"Successfully acquired ownership of\b"), OwnershipLog.read_acquisition),
     (re.compile(r"Selected new owner broker(?:: (?P<broker>\S+) for bundle: )?"), OwnershipLog.read_selection),

@@ -39,10 +39,7 @@ class _CanonicalReader:
 
 @dataclass(frozen=True)
 class JsonLinesReader(_CanonicalReader):
-    """A reader of canonical tables in JSON Lines, a record a line.
-
-    Times are ISO (UTC without offset) or integers of µs.
-    """
+    """A reader of canonical tables in JSON Lines. Times are ISO (UTC without offset) or integers of µs."""
 
     name: ClassVar[str] = "jsonl"
     expects: ClassVar[str] = "one JSON object per line with the columns of a canonical table"

@@ -84,16 +84,14 @@ class DelimitedReader:
     quote: str = ""
     #: lines that begin with it are not read
     comment: str = ""
-    #: whether lines that `pattern` does not match are of another kind, and skipped. A line with a lookup over HTTP is
-    #: not skipped where `http_lookup` reads them
+    #: whether lines that do not match `pattern` are skipped, except for HTTP lookups where `http_lookup` reads them
     passes_over: bool = False
     #: columns that are percent-encoded in the log, such as parts of a path
     decode: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a mapping that cannot work. Raise ValueError with the key."""
-        # The mapping is built here for checking and again for use, since functions do not survive pickle on the way to
-        # Spark's workers.
+        # The mapping is built here as a check and again for use, as functions do not survive pickle to Spark's workers.
         fields = _build_field_map(self)
         if self.format == "json":
             # These define how a line of text is cut.

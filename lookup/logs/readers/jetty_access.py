@@ -33,8 +33,7 @@ _NCSA = re.compile(
     r"(?: \"[^\"]*\" \"(?:[^\"\\]|\\.)*\")?(?:(?: (?P<latency>\d+))?\s*|\s.*)\Z"
 )
 _URI = re.compile(r"(?:https?://(?P<asked>[^/]+))?/lookup/v2/topic/(?P<path>[^?#\s]*)(?:\?(?P<query>[^#\s]*))?")
-#: A line that has the path but none of these is of another log, for example a client's. The last pattern is the rest of
-#: a request whose line was cut off.
+#: A line with the path but none of these is of another log, like a client's. The last is the rest of a cut-off request.
 _MARKS = ("RequestLog", "HTTP/", '"GET ')
 _REQUEST = ("uri", "status", "method")
 

@@ -12,8 +12,7 @@ from lookup.model.documents import Refuted, Row, Unreadable
 
 __all__ = ["Pairing"]
 
-#: A client gives up a lookup after 30 s (`operation_timeout_seconds`), and a broker waits as long for an owner. Later
-#: lines are not about either.
+#: A lookup (`operation_timeout_seconds`) and a broker's wait for an owner end after 30 s. Later lines are unrelated.
 _PATIENCE_US = 30_000_000
 #: Maximum number of rows held back, if the clock of a log does not advance.
 _MOST_HELD = 100_000
@@ -37,8 +36,7 @@ class _Entry:
 class Pairing:
     """A queue that joins requests with their answers, and withdraws rows that later lines refute.
 
-    Rows are held back while an earlier one waits. Answers do not have the id of their request, so the oldest waiting
-    request of the topic gets the answer.
+    Rows wait for earlier ones. Answers lack their request's id, so the topic's oldest waiting request gets the answer.
     """
 
     def __init__(self) -> None:
@@ -54,10 +52,7 @@ class Pairing:
         self._waiting.setdefault(topic, deque()).append(request)
 
     def answer(self, row: Row) -> None:
-        """Give an answer to the request that waits for it. Without such a request the answer is a row of its own.
-
-        The request keeps its own time and client.
-        """
+        """Give an answer to the waiting request, which keeps its time and client, or make it a row of its own."""
         request = self._take_request(row.values["topic"])
         if request is None or request.values is None:
             self.put(row)

@@ -82,8 +82,7 @@ def _rows(line: int, record: dict[str, Any], changes: OwnershipChanges) -> Itera
 def ownership_change(owner: str | None, data: ServiceUnitStateData) -> dict[str, Any] | None:
     """Build the columns `event`, `broker` and `boundaries` of a record, None if the owner stays.
 
-    A bundle loses its owner when the release begins, not when it ends. A split leaves the owner to the children, from
-    their own first record on.
+    A bundle loses its owner when the release begins. A split leaves it to the children, from their first record on.
 
     Args:
         owner: the bundle's owner until now, None if it has none.

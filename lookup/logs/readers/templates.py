@@ -32,8 +32,7 @@ _WHOLE_NAME = re.compile(r"(?:(?:non-)?persistent://)?\{[^{}]+\}")
 #: A template whose first column holds namespaces with their tenants.
 _WHOLE_NAMESPACE = re.compile(r"(?:non-)?persistent://\{[^{}]+\}/[^/]+")
 _FIELD = re.compile(r"\{([^{}]+)\}")
-# Characters of a local name that stay as they are, without metacharacters of regular expressions, see
-# `looks_like_pattern`.
+# Characters of a local name that stay, without metacharacters of regular expressions, see `looks_like_pattern`.
 _LOCAL_SAFE = "-_.~=:,@"
 # Pulsar allows [-=:.\w] in tenants and namespaces. "=" introduces an encoded byte, so it is encoded itself.
 _NAMESPACE_UNSAFE = re.compile(r"[^-:.\w]", re.ASCII)

@@ -76,10 +76,7 @@ def object_of(line: str) -> dict[str, Any]:
 
 
 def value_at(record: Mapping[str, Any], name: str) -> str:
-    """Look up the text of a key, or of a nested key by dots, an empty text if it is null or absent.
-
-    A key that contains dots has precedence over a nested one.
-    """
+    """Look up the text of a key, first literally, else nested by dots, an empty text if it is null or absent."""
     if name in record:
         return _text(record[name])
     place = name.find(".")

@@ -19,10 +19,7 @@ __all__ = ["ImbalanceCv", "ImbalanceMaxMean", "LoadVariation", "OverloadRatio"]
 
 @dataclass(frozen=True)
 class ImbalanceMaxMean(CellQuotient):
-    """Per cell the largest weight a registered broker served / their mean, then the mean over cells by weight.
-
-    1.0 is perfect balance.
-    """
+    """Per cell the largest weight of a registered broker / their mean, averaged by weight. 1.0 is perfect balance."""
 
     name: ClassVar[str] = "imbalance_max_mean"
     bounds: ClassVar[tuple[float, float]] = (1.0, math.inf)

@@ -81,8 +81,7 @@ class RedundantMoves(ChangeTotal):
 
         def mark_redundant(changes: OwnerChanges) -> FloatArray:
             moves = np.flatnonzero(_moves_of(changes))
-            # Stable, so moves of a bundle become neighbours and stay in order of time. The children of a split each
-            # have a path of their own.
+            # Stable, so moves of a bundle are adjacent, in order of time. Each child of a split has its own path.
             moves = moves[np.argsort(changes.path[moves], kind="stable")]
             left = _find_last_departures(changes, moves)
             returns = np.flatnonzero(left >= 0)

@@ -70,8 +70,7 @@ class NetworkMsP95:
         """Compute weight and weight x ms by possible distance, shape (n_distances, 2)."""
         distance, known = _split_unknown(batch.distance_ms)
         weight = np.bincount(batch.pairs, weights=batch.served.weight, minlength=distance.size)
-        # all possible distances between two locations of the topology, so that the rows are the same in all batches of
-        # a run
+        # all possible distances between two locations of the topology, so rows are the same in all batches of a run
         steps = np.array(batch.topology.distances)
         # nearest, not equal, since the two directions of one path may differ in their last bit
         nearest = np.searchsorted((steps[1:] + steps[:-1]) / 2, distance.ravel())

@@ -21,29 +21,23 @@ FloatArray = NDArray[np.float64]
 
 
 def per_bundle(batch: Batch, bundles: NDArray[np.int64], *figures: FloatArray) -> FloatArray:
-    """Add up figures by bundle.
+    """Add up figures by bundle, shape (n_bundles, k).
 
     Args:
         bundles: the bundle of each figure, shape (n,).
         figures: k columns of shape (n,).
-
-    Returns:
-        Shape (n_bundles, k).
     """
     size = len(batch.bundles)
     return np.stack([np.bincount(bundles, weights=column, minlength=size) for column in figures], axis=1)
 
 
 def per_unit(batch: Batch, changes: OwnerChanges, *figures: FloatArray) -> FloatArray:
-    """Add up figures of changes of owner by the event that led to them, else by their bundle.
+    """Add up figures of changes of owner by the event behind them, else by bundle, shape (n_bundles + n_events, k).
 
     The eight bundles of one lost broker move together, and are one observation.
 
     Args:
         figures: k columns of shape (n_changes,).
-
-    Returns:
-        Shape (n_bundles + n_events, k).
     """
     n_bundles = len(batch.bundles)
     units = np.where(changes.event >= 0, n_bundles + changes.event, changes.bundle)

@@ -16,8 +16,7 @@ In a block of `reading` or `together` a thread must not wait for another thread 
 
 Why: `docs/decisions/catalog-threads.md`.
 
-Source: PIP-145, PIP-451 (properties and labels of a partitioned topic are propagated on write),
-`docs/pulsar/protocol.md`.
+Source: PIP-145, PIP-451 (writes propagate a partitioned topic's properties and labels), `docs/pulsar/protocol.md`.
 """
 
 from __future__ import annotations
@@ -61,10 +60,9 @@ _SEARCHED = 2_000
 class Catalog:
     """Topics by namespace, kept in a file. It satisfies `CatalogView`.
 
-    A partitioned topic consists of its partitions. Each is an entry of its own, and the plain name means all of them in
-    every write. Labels and properties belong to the whole topic. If they are set on one partition, they are set on all.
-    A topic that only looks like a partition, beside a topic without the suffix that another catalog has as well, is a
-    topic of its own.
+    A partitioned topic consists of its partitions. Each is an entry, and the plain name means all of them in every
+    write. Labels and properties belong to the whole topic. If set on one partition, they are set on all. A topic that
+    only looks like a partition, beside a topic without the suffix that another catalog has as well, is its own topic.
 
     Args:
         storage: keeps the changes. If it is absent, a temporary file is used, which is deleted with the catalog.
@@ -195,8 +193,7 @@ class Catalog:
         Raises:
             InvalidNameError, NotFoundError: for its name, and for a namespace that does not exist.
             StateError: if there is a topic of that name, partitioned or not.
-            ArgumentError: for invisible characters in its name, for labels or properties over their limits, and for a
-                wrong number of partitions.
+            ArgumentError: for invisible characters, labels or properties over limits, or a wrong number of partitions.
         """
         checked_new_name(topic)
         names = names_of(topic, partitions)
@@ -205,8 +202,7 @@ class Catalog:
         )
         whole = without_partition(topic)
         with self.together():
-            # This is inside the transaction, which began with the writes of other processes, since these may have
-            # created the topic.
+            # This is inside the transaction, after the writes of other processes, which may have created the topic.
             self._require_namespace(namespace_of(topic))
             if self._list_parts(topic):
                 raise StateError(f"topic {topic!r} exists already")
@@ -269,8 +265,7 @@ class Catalog:
     def together(self) -> AbstractContextManager[None]:
         """Join the writes in a block into one transaction. All are kept, or none if it raises.
 
-        Listeners are called when it ends. Until then no query sees its changes, not even in the block. The writes of
-        the block build on each other.
+        Until the end no query sees its changes, even in the block, and listeners wait. Writes build on each other.
 
         Raises:
             InputError: if another process writes to the file for too long.
@@ -342,8 +337,7 @@ class Catalog:
         return parts
 
     def _build_unknown_error(self, topic: str) -> NotFoundError:
-        # The check is not made earlier, since an existing name may not be valid for a new topic. Clusters permit more
-        # names.
+        # Not checked earlier, since an existing name may not be valid for a new topic. Clusters permit more names.
         checked_name(topic)
         # A write comes here without the lock of memory, and sorting the names changes memory.
         with self._state.asking():

@@ -1,8 +1,7 @@
 """Parse names of topics into scheme, namespace and partition suffix, and recognise Pulsar's own topics.
 
-Most functions take names without checks, many at a time. Only `names_of`, `checked_*` and `fault_of` check them. A new
-name must satisfy more rules than an existing one, which must be listed and can be deleted. `lookup.model.names` parses
-a name into its parts.
+Most functions take many names without checks. Only `names_of`, `checked_*` and `fault_of` check. A new name must
+satisfy more rules than an existing one, which must be listed and can be deleted. `lookup.model.names` parses names.
 
 Source: `docs/pulsar/protocol.md`, and for the suffix of a partition Pulsar's `TopicName.getPartitionIndex`. Names that
 begin with two underscores and are not listed here are users' names.
@@ -88,8 +87,7 @@ def names_of(topic: str, partitions: int | None) -> Sequence[str]:
 
     Raises:
         InvalidNameError: if it is not the complete name of a topic.
-        ArgumentError: for characters that no list of topics can carry, for a name that is too long, and for a wrong
-            number of partitions.
+        ArgumentError: for characters that no list can carry, a name too long, and a wrong number of partitions.
     """
     checked_name(topic)
     if partitions is None:

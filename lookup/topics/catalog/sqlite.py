@@ -4,10 +4,9 @@ Once `commit` has returned, its changes are on the disk, and neither a killed pr
 Every topic has a row, so a catalog opens without a replay of its events. Only the last events are kept.
 
 All changes saved between `begin` and `commit` are kept as a whole, and none of them after `rollback`. The file is open
-twice. One connection is for writes and for reads of a transaction of its own writes, the other for all other reads. So
-these do not wait for another process, as `begin` does, and do not see an unfinished transaction. One thread at a time
-uses each. A catalog without a file has a temporary one, so that it can have both connections without code of its own
-and without writes to the disk.
+twice. One connection is for writes and a transaction's reads of its own, the other for all other reads. So these do not
+wait for another process, as `begin` does, and do not see an unfinished transaction. One thread at a time uses each. A
+catalog without a file has a temporary one, to have both connections without other code or writes to the disk.
 """
 
 from __future__ import annotations
@@ -54,8 +53,7 @@ class SqliteStorage:
     """Namespaces, topics and the last events in one file.
 
     Args:
-        path: path of the file, which is made if it is missing. None for a temporary one, which is deleted with this
-            object.
+        path: path of the file, made if it is missing. None is a temporary one, deleted with this object.
         n_events: number of events that are kept, at least one, for followers that missed some.
         lock_timeout_s: time to wait for another process that writes to the file, s.
         must_exist: whether a missing file is a mistake.

@@ -6,9 +6,8 @@
 Only committed changes are valid. Memory reads the events after its own revision, from any process, and an error on the
 way leaves it behind until the next query. So a write that fails has nothing to undo here.
 
-There are two locks. `_writer` is held by a write from its beginning to its end, `_memory` by a query and while memory
-follows, so that no query waits for another process or for a transaction. They are taken in this order. Listeners are
-called without either.
+There are two locks, taken in this order. `_writer` is held by a write from beginning to end, `_memory` by a query and
+while memory follows, so no query waits for another process or a transaction. Listeners are called without either.
 
 `catalog.py` decides which writes are allowed.
 """
@@ -228,8 +227,7 @@ class CatalogState:
         self._announcer.announce()
 
     def _refuse_in_reading(self) -> None:
-        # This thread has locked memory there, and the writer that it would wait for waits for memory, which is a
-        # deadlock.
+        # This thread has locked memory there, and the writer that it would wait for waits for memory, a deadlock.
         if self._reading == get_ident():
             raise StateError("a block that reads from one revision can neither write nor take in writes of others")
 
@@ -267,8 +265,7 @@ class CatalogState:
     def _list_changes(self, current: int) -> Sequence[TopicEvent]:
         """List the differences between memory and the storage, for events that are no longer kept.
 
-        Each took one event or more, so there are enough revisions. The gap before them shows that some events were
-        missed. They end at the storage's revision.
+        Each took an event or more, so revisions suffice, up to the storage's. The gap before them shows missed events.
         """
         changes: list[TopicEvent] = []
         namespaces = set(self._storage.namespaces())

@@ -1,7 +1,4 @@
-"""Check the contract of a lister, which is its interests, and convert its failures to sentences.
-
-`topic_lister.py` checks its answers.
-"""
+"""Check a lister's interests, and convert its failures to sentences. `topic_lister.py` checks its answers."""
 
 from __future__ import annotations
 
@@ -41,8 +38,7 @@ def interests_of(lister: Lister) -> frozenset[EventKind]:
     """Read the kinds of events that a lister names.
 
     Raises:
-        ContractError: with the first unknown kind and the most similar one. No event would ever have this kind, and the
-            lister would never be called again.
+        ContractError: with the first unknown kind and the most similar. The lister would never be called for it.
         PolicyError: if it fails to name them.
     """
     subject = f"lister {lister.name!r}"

@@ -15,8 +15,7 @@ from lookup.topics.catalog.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH
 
 __all__ = ["MAX_SELECTOR_LENGTH", "parse"]
 
-#: Characters of a selector, enough for as many conditions as a topic may have labels, each with the longest key and
-#: value.
+#: Characters of a selector, for as many conditions as a topic may have labels, each with the longest key and value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
 
 #: Stripped from both ends of a word. Any other white space there is refused, as it is in a label.
@@ -50,8 +49,7 @@ def parse(text: str) -> Selector:
 def _split_pieces(text: str) -> Iterator[str]:
     start, opened = 0, _OPENED.search(text)
     while start <= len(text):
-        # This is searched once per list and not once per comma, so that a text with only commas does not take its
-        # length squared.
+        # Searched once per list, not per comma, so that a text of commas does not take its length squared.
         if opened is not None and opened.start() < start:
             opened = _OPENED.search(text, start)
         comma = text.find(",", start)

@@ -78,8 +78,7 @@ def topics_hash(topics: Iterable[str]) -> str:
 class TopicList(Sequence[str]):
     """The sorted names of a list, each once, with the hash of all, which is computed at the first read.
 
-    It equals the tuple of its names, but is not a tuple, which would be a copy of them, and be walked over by each
-    garbage collection.
+    It equals the tuple of its names but is none, since each garbage collection would walk over that copy.
 
     Args:
         names: kept as they are if they are a tuple.
@@ -140,8 +139,7 @@ def differences(before: Sequence[str], after: Sequence[str]) -> tuple[list[str],
     while before is not after and (n_before < len(before) or n_after < len(after)):
         old, new = before[n_before : n_before + _PART], after[n_after : n_after + _PART]
         if old and new:
-            # Only the range that both parts cover is compared, since later names may be in the next part of the other
-            # list.
+            # Only the range that both parts cover is compared, since later names may be in the other list's next part.
             last = min(old[-1], new[-1])
             old, new = old[: bisect_right(old, last)], new[: bisect_right(new, last)]
         if old != new:

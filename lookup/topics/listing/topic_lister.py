@@ -27,8 +27,7 @@ from lookup.topics.listing.topic_query import TopicQuery
 
 __all__ = ["ListAnswer", "SizedCache", "TopicLister"]
 
-#: Number of names that are kept of reusable answers, counted in each list that has them. A name takes eight bytes, and
-#: about sixty if the list was sent as JSON.
+#: Names kept of reusable answers, counted in each list. A name takes eight bytes, about sixty if it was sent as JSON.
 _KEPT_NAMES = 2_000_000
 #: A query that is kept takes the room of so many names.
 _NAMES_OF_A_QUERY = 64
@@ -50,10 +49,7 @@ class ListAnswer:
 
 
 class SizedCache(Generic[_Value]):
-    """Values by key, of which the least recently used are removed first. It is safe for any number of threads.
-
-    The newest value is never removed.
-    """
+    """Values by key, for any number of threads. The least recently used are removed first, the newest never."""
 
     def __init__(self) -> None:
         #: the most recently used value is the last one
@@ -128,8 +124,7 @@ class TopicLister:
             ArgumentError: for an unknown mode, and too many or too long properties.
             PatternError: for a pattern that cannot be compiled.
             StateError: if the list is partial, since clients drop the subscriptions of topics that a list lacks.
-            ContractError: if the lister does not return a `Listing`, or returns a topic of another namespace or mode,
-                or a text that is no topic's name.
+            ContractError: if it returns no `Listing`, topics of another namespace or mode, or texts that name none.
             PulsarLookupError: raised by the lister itself, for a namespace that does not exist for example.
             PolicyError: if it fails with anything else.
         """

@@ -30,10 +30,7 @@ _NO_PAIRS: frozenset[tuple[str, str]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class TopicQuery:
-    """A query for topics of a namespace. Every given part must match.
-
-    Two equal queries have equal answers, so they are looked up once and share list and hash.
-    """
+    """A query for topics of a namespace that match every given part. Equal queries share one lookup, list and hash."""
 
     namespace: str
     mode: Mode = "persistent"
