@@ -17,17 +17,9 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from lookup.errors import SettingsError
+from lookup.settings import files
 from lookup.settings.base import WholeFile
 from lookup.settings.evaluation import EvaluationFile
-from lookup.settings.files import (
-    absent_files,
-    anchor_paths,
-    load_broker_profile,
-    load_policies,
-    load_space,
-    load_topology,
-    read_toml,
-)
 from lookup.settings.layers import (
     Tree,
     flag_layers,
@@ -149,10 +141,10 @@ def examine_settings(
     problems += misspelt
     try:
         if isinstance(path, Mapping):
-            file, written = "settings", make_layer(anchor_paths(path, Path.cwd()), "settings")
+            file, written = "settings", make_layer(files.anchor_paths(path, Path.cwd()), "settings")
         else:
             toml = Path(shipped_path(os.fspath(path)))
-            file, written = str(path), make_layer(anchor_paths(read_toml(toml), toml.parent), str(toml))
+            file, written = str(path), make_layer(files.anchor_paths(files.read_toml(toml), toml.parent), str(toml))
         tree = join_layers(*flags, *variables, written)
     except SettingsError as error:
         return SettingsFindings(None, {}, (*problems, *error.problems))
@@ -185,7 +177,7 @@ class _Reading(Generic[File]):
         ):
             if table in self.model.model_fields and isinstance(values.get(table), list):
                 values[table] = read(values[table])
-        missing = absent_files(values.get("plugin_files"))
+        missing = files.absent_files(values.get("plugin_files"))
         self._add_mistakes((("plugin_files",), f"there is no file {file}") for file in missing)
         self.incomplete |= {"plugin_files"} if missing else set()
         settings, recognised, wrong = self._validate(values)
@@ -207,7 +199,7 @@ class _Reading(Generic[File]):
         file = values_of(section).get("file") if isinstance(section, dict) else None
         if not isinstance(file, str):
             return tree
-        topology = self._read(load_topology, file, "topology")
+        topology = self._read(files.load_topology, file, "topology")
         below = {} if topology is None else topology.model_dump(exclude_unset=True)
         return join_layers(tree, {"topology": make_layer(below, file)})
 
@@ -241,14 +233,16 @@ class _Reading(Generic[File]):
         policies: list[object] = []
         for number, entry in enumerate(written):
             is_file = isinstance(entry, str)
-            for policy in (self._read(load_policies, entry, "policies") if is_file else (entry,)) or ():
+            for policy in (self._read(files.load_policies, entry, "policies") if is_file else (entry,)) or ():
                 self.origins["policies", len(policies)] = entry if is_file else source
                 self.written[len(policies)] = number
                 policies.append(policy)
         return policies
 
     def _read_spaces(self, written: Sequence[Any]) -> list[object]:
-        spaces = [self._read(load_space, entry, "spaces") if isinstance(entry, str) else entry for entry in written]
+        spaces = [
+            self._read(files.load_space, entry, "spaces") if isinstance(entry, str) else entry for entry in written
+        ]
         # None for a file that is wrong.
         return [space for space in spaces if space is not None] if "spaces" in self.incomplete else spaces
 
@@ -257,7 +251,7 @@ class _Reading(Generic[File]):
         for number, entry in enumerate(written):
             file = entry.get("profile") if isinstance(entry, Mapping) else None
             if isinstance(file, str):
-                brokers[number] = {**entry, "profile": self._read(load_broker_profile, file, "brokers")}
+                brokers[number] = {**entry, "profile": self._read(files.load_broker_profile, file, "brokers")}
                 self.origins["brokers", number, "profile"] = file
         return brokers
 
