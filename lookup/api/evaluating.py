@@ -91,16 +91,14 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and few are needed
 ) -> Evaluation:
     """Replay policies over a log and compare them with the incumbent.
 
-    A table is a path, a pandas, Arrow, Polars, DuckDB or Spark frame, or a list of mappings. Arguments override
-    settings.
+    A table is a path, frame (pandas, Arrow, Polars, DuckDB, Spark) or list of mappings. Arguments override settings.
 
     Args:
         lookups: the log, a table LOOKUPS. A DataFrame of Spark is read by its own session and needs `seq`.
         policies: each is the name of a shipped policy, the path of a TOML file, or the content of such a file.
         incumbent: name of the policy that the others are compared with, which your cluster runs today.
         settings: path of an evaluation, or its content. Only needed for settings without an argument.
-        brokers: a table BROKERS with times of registrations, or without times, rows in the form of `brokers` in
-            settings.
+        brokers: a table BROKERS with times of registrations, or without times, rows as in `brokers` of the settings.
         loads: a table LOADS with reports of brokers, for `evaluation.load = "reported"`.
         bundles: a table BUNDLES, statistics of bundles.
         ownership: a table OWNERSHIP, with first owners, unloads by administrators, and splits.

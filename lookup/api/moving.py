@@ -142,8 +142,7 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
         max_moves: most bundles that move, 1 or more. Either limit replaces the shedder's own budget for a cycle.
         max_weight: greatest load that moves, bytes per second, above 0.
         only: one or several namespaces whose bundles may move.
-        drain: one or several ids of brokers that give up all bundles and take none. A host suffices if it has one
-            broker.
+        drain: one or several ids of brokers that give up all bundles and take none. A host with one broker suffices.
         plugin_files: one or several Python files that register parts.
         progress: called with one short sentence at each step.
     """

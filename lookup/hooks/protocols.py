@@ -125,10 +125,10 @@ class Filter(Part, Protocol):
         """Decide for each broker, in order, whether it is kept (true).
 
         `brokers` are the candidates that earlier filters kept, never empty. A list, an array or a generator is
-        accepted. If it raises half way, `on_error = "skip"` keeps the rejections so far, as Pulsar does. A filter that
-        explains itself also has `detail(request, broker, view) -> str`, called only for `lookup explain`. A filter that
-        knows when no broker would gain from an unload also has `should_unload(request, owner, brokers, view) -> bool`,
-        called for unloads without destination, with the candidates left by earlier filters.
+        accepted. If a generator raises half way, `on_error = "skip"` keeps the rejections so far, as Pulsar does. A
+        filter that explains itself also has `detail(request, broker, view) -> str`, called only for `lookup explain`. A
+        filter that knows when no broker would gain from an unload also has `should_unload(request, owner, brokers,
+        view) -> bool`, called for unloads without destination, with the candidates left by earlier filters.
 
         A filter that keeps namespaces to their brokers may have `may_admit`, with the arguments and the answer of
         `admit`. It is false for a broker that the filter never admits, for any other candidates or registered brokers.

@@ -96,10 +96,7 @@ def parsed_toml(text: str, path: Path) -> dict[str, Any]:
 
 
 def anchor_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Make the paths of an evaluation absolute from a folder. `shipped:NAME` becomes the path of a shipped file.
-
-    Values of a wrong shape are left to the models.
-    """
+    """Make an evaluation's paths of right shape absolute from a folder, and `shipped:NAME` a shipped file's path."""
     for path in _PATHS:
         values = _anchor(values, path.split("."), folder)
     return dict(values)

@@ -78,8 +78,7 @@ def load_evaluation(
 
     Args:
         path: TOML file with paths from its folder, `shipped:NAME`, or such content with paths from the working folder.
-        overrides: flags by key path, `{"evaluation.tick_s": 30}`, with paths from the working folder. None is not
-            given.
+        overrides: flags by key path, `{"evaluation.tick_s": 30}`, paths from the working folder. None means not given.
         environ: variables, by default those of the process. `{}` means none.
     """
     return examine_settings(EvaluationFile, path, overrides, environ).require()

@@ -1,6 +1,6 @@
 """Discover topics. Keep a catalog, answer requests for lists, and report changes in them.
 
-No module has a clock, thread or socket, and only the catalog's file touches the disk. They import only those above:
+No module has a clock, thread or socket, and only the catalog's file touches the disk. Modules import only those above:
 
     catalog     catalog     reads and writes of topics, the place to begin
                 state       memory that follows the committed changes of the storage, and listeners

@@ -193,7 +193,7 @@ class Catalog:
         Raises:
             InvalidNameError, NotFoundError: for its name, and for a namespace that does not exist.
             StateError: if there is a topic of that name, partitioned or not.
-            ArgumentError: for invisible characters, labels or properties over limits, or a wrong number of partitions.
+            ArgumentError: for invisible characters in its name, labels or properties over limits, or bad `partitions`.
         """
         checked_new_name(topic)
         names = names_of(topic, partitions)
