@@ -298,7 +298,9 @@ def _write_evaluation(
             )
         clients = "" if found.labels else _CLIENTS
         # Pulsar's own default. A log from another system becomes one namespace with the only bundles.
-        bundles = 64 if "persistent://log/" in found.mapping or "shipped:access-log" in found.mapping else 4
+        bundles = beside.bundles or (
+            64 if "persistent://log/" in found.mapping or "shipped:access-log" in found.mapping else 4
+        )
     if found is not None and not found.labels:
         preferring = """\
     "shipped:power-of-two",     # the less used of two brokers drawn at random

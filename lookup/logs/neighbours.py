@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from lookup.errors import InputError
+from lookup.errors import InputError, InvalidNameError
 from lookup.logs.columns import TABLES
 from lookup.logs.sources import list_log, open_parquet
 from lookup.model.broker import BrokerLookupData
+from lookup.model.bundles import HASH_END, BundleRange
 from lookup.model.documents import TableName
 from lookup.model.load_data import broker_load_from_json
 
@@ -34,6 +36,8 @@ class Neighbours:
     software: tuple[str, str] | None = None
     #: mean traffic of a broker in bytes per second, in and out together, 0 without LOADS
     carried: float = 0.0
+    #: number of bundles of most namespaces, None if no table names bundles
+    bundles: int | None = None
 
 
 def neighbours_of(log: str) -> Neighbours:
@@ -55,7 +59,18 @@ def neighbours_of(log: str) -> Neighbours:
     if not carried:
         # Loads in bytes mean nothing without capacities in bytes.
         tables.pop("bundles", None)
-    return Neighbours(tables, brokers, known[0] if known else None, carried)
+    return Neighbours(tables, brokers, known[0] if known else None, carried, _count_bundles(tables))
+
+
+def _count_bundles(tables: Mapping[str, str]) -> int | None:
+    rows = chain(_rows(tables, "ownership"), _rows(tables, "bundles"))
+    widths: Counter[int] = Counter()
+    for name in {row["bundle"] for row in rows if row.get("bundle")}:
+        with suppress(InvalidNameError):
+            span = BundleRange.parse(name.rpartition("/")[2])
+            widths[span.upper - span.lower] += 1
+    # Most bundles are not split, so the most frequent width is that of a new namespace.
+    return round(HASH_END / widths.most_common(1)[0][0]) if widths else None
 
 
 def _rows(tables: Mapping[str, str], name: TableName) -> Iterator[dict[str, Any]]:

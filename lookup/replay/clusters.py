@@ -145,10 +145,13 @@ def _plan_broker_reports(tables: Tables, cluster: str, roster: Roster) -> Broker
 def _plan_bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleReports:
     shares = tables.of("bundles", cluster)
     spans: dict[str, tuple[int, int]] = {}
-    for name in (name for share in shares for name in share.names["bundle"] if name is not None):
+    unknown = []
+    for name in sorted({name for share in shares for name in share.names["bundle"] if name is not None}):
         span = atoms.slice_of(name)
         if span is not None:
             spans[name] = span.start, span.stop
+        elif name.rpartition("/")[0] in atoms.base:
+            unknown.append(name)
     code_of = {name: code for code, name in enumerate(spans)}
 
     def codes(column: str, names: Sequence[str | None]) -> Codes:  # noqa: ARG001  of all functions of its kind
@@ -160,6 +163,7 @@ def _plan_bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleRe
         parts_by_day(shares, codes),
         np.array(list(spans.values()), dtype=np.int64).reshape(-1, 2),
         has_rates=not given.isdisjoint(DETAILS["rates"]),
+        unknown=unknown,
     )
 
 

@@ -99,6 +99,21 @@ def _check_namespace(entry: NamespaceEntry, clusters: Sequence[ClusterPlan]) -> 
 
 
 def _check_bundle_counts(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    atoms = [cluster.words.atoms for cluster in clusters]
+    reported = {name for cluster in clusters if cluster.bundle_loads for name in cluster.bundle_loads.unknown}
+    # A table has all clusters, and a bundle that one of them has split is another's as a whole.
+    missing = sorted(
+        {name for name in reported if all(each.slice_of(name) is None for each in atoms)}
+        | {name for cluster in clusters for name in _iter_foreign_bundles(cluster, None)}
+    )
+    if missing:
+        yield Finding(
+            "bundles",
+            f"OWNERSHIP and BUNDLES name {quantity(len(missing), 'bundle')} that no namespace has in these settings, "
+            f"such as {missing[0]}, so their owners, splits, unloads and loads are ignored; set "
+            "evaluation.default_bundles, or the bundles of each namespace in [[namespaces]]",
+            len(missing),
+        )
     counts = bundle_counts(settings)
     for policy in (policy for policy in settings.policies if policy.bundles in counts):
         missing = sorted({bundle for cluster in clusters for bundle in _iter_foreign_bundles(cluster, policy.bundles)})
@@ -138,11 +153,10 @@ def _iter_foreign_bundles(cluster: ClusterPlan, count: int | None) -> Iterator[s
         own.update(children if parent in own else ())
     for bundle in (*timeline.owners, *(parent for parent, _ in timeline.splits), *timeline.unloads):
         name = bundle.rpartition("/")[0]
-        # All policies have the same bundles of the others.
-        has_others = name in cluster.words.atoms.base and rule.first_boundaries(name) != rule.first_boundaries(
-            name, count
-        )
-        if has_others and bundle not in own:
+        if bundle in own or name not in cluster.words.atoms.base:
+            continue
+        # All policies have the same bundles of the other namespaces.
+        if count is None or rule.first_boundaries(name) != rule.first_boundaries(name, count):
             yield bundle
 
 

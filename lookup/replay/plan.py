@@ -87,6 +87,8 @@ class BundleReports:
     spans: Ints
     #: whether any row gives rates of messages
     has_rates: bool
+    #: names of bundles whose load is ignored, since they do not consist of whole atoms of their namespace
+    unknown: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

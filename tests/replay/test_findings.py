@@ -214,6 +214,25 @@ def test_other_bundles_than_the_owners_named_are_found(tmp_path: Path, bundles: 
     assert [one.count for one in found] == [owned] * bool(owned)
 
 
+@pytest.mark.parametrize("default", [4, 16, 8, 2])
+@pytest.mark.parametrize("table", ["ownership", "bundles"])
+def test_bundles_that_no_namespace_has_are_found(tmp_path: Path, table: str, default: int) -> None:
+    """The tables name a bundle of four, so another default leaves them without effect."""
+    bundle = "t/m/0x40000000_0x80000000"
+    row = (
+        {**_OWNED, "bundle": bundle}
+        if table == "ownership"
+        else {"ts": START_US, "cluster": "east", "bundle": bundle, "stats": "{}"}
+    )
+    write_table(tmp_path, table, row)
+    log = [{**row, "topic": row["topic"].replace("t/n", "t/m")} for row in _log()]
+    found = _findings(tmp_path, log, evaluation={**_EVALUATION, "default_bundles": default})
+
+    # Load of a bundle is shared out to finer ones.
+    is_ignored = default != 4 if table == "ownership" else default < 4
+    assert [one.count for one in found if one.kind == "bundles"] == [1] * is_ignored
+
+
 @pytest.mark.parametrize(
     ("release", "bundles", "count"), [("5.0", None, 1), ("5.0", 32, 0), ("4.2", None, 0)], ids=["5.0", "given", "same"]
 )
