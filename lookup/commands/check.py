@@ -28,7 +28,7 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import problems_of
 from lookup.settings.tuning import split_overrides
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "check_broker_conf"]
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -133,7 +133,16 @@ def _check_credentials(settings: ServingFile) -> None:
 def _check_conf(arguments: argparse.Namespace) -> int:
     if arguments.set:
         arguments.parser.error("--set: a broker.conf is checked as it stands")
-    written = {"name": "today", "from_broker_conf": arguments.config}
+    specs = check_broker_conf(arguments.config)
+    notes = ", ".join(filter(None, (spec.release_note for spec in specs)))
+    stdout().write(f"{arguments.config}: no mistakes in its keys of the load manager, {notes}\n")
+    stdout().writelines(f"{key}: {fate}\n" for key, fate in sorted(read_today(arguments.config).fates.items()))
+    return 0
+
+
+def check_broker_conf(path: str) -> Sequence[PolicySpec]:
+    """Read a `broker.conf` as a policy and print its warnings, or raise SettingsError with all its mistakes."""
+    written = {"name": "today", "from_broker_conf": path}
     problems: list[str] = []
     specs: Sequence[PolicySpec]
     try:
@@ -150,10 +159,7 @@ def _check_conf(arguments: argparse.Namespace) -> int:
         problems += error.problems
     if problems:
         raise SettingsError(problems)
-    notes = ", ".join(filter(None, (spec.release_note for spec in specs)))
-    stdout().write(f"{arguments.config}: no mistakes in its keys of the load manager, {notes}\n")
-    stdout().writelines(f"{key}: {fate}\n" for key, fate in sorted(read_today(arguments.config).fates.items()))
-    return 0
+    return specs
 
 
 def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from lookup.commands import plugin_package
+from lookup.commands.check import check_broker_conf
 from lookup.commands.options import Command, Parser, add_plugin_files, cluster, require_extra
 from lookup.commands.streams import note, stdout
 from lookup.commands.upgrade import Upgrade, upgrade_of
@@ -85,9 +86,15 @@ def _add_arguments(parser: Parser) -> None:
     add_plugin_files(parser, "log readers")
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    if arguments.to is not None and arguments.broker_conf is None:
+def _check_conf(arguments: argparse.Namespace) -> None:
+    if arguments.broker_conf is not None:
+        check_broker_conf(arguments.broker_conf)
+    elif arguments.to is not None:
         raise SettingsError("--to: an upgrade changes the defaults of a broker.conf; give --broker-conf as well")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    _check_conf(arguments)
     if arguments.plugin is not None:
         return _run_plugin(arguments)
     if arguments.to is not None and arguments.log is None:

@@ -62,6 +62,7 @@ def test_the_incumbent_is_what_the_tables_beside_the_log_name(lookup: Run, tmp_p
     done = lookup(*shlex.split(ran.out.splitlines()[-1])[1:], "--master", "none", "--set", "evaluation.seeds=[1]")
 
     assert written["evaluation"]["incumbent"] == policy
+    assert written["evaluation"]["default_bundles"] == GenerateSettings().bundles_per_namespace
     assert set(written["inputs"]) == {"lookups", "brokers", "loads", "bundles", "ownership"}
     assert len(written["brokers"]) == 24
     assert all(broker["capacity"] > 1e8 for broker in written["brokers"])

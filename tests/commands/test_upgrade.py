@@ -96,3 +96,13 @@ def test_an_upgrade_needs_a_file(lookup: Run, tmp_path: Path) -> None:
     ran = lookup("init", tmp_path / "upgrade", "--to", "5.0")
 
     assert (ran.code, "give --broker-conf" in ran.err, (tmp_path / "upgrade").exists()) == (2, True, False)
+
+
+def test_a_mistake_in_the_file_is_found_before_anything_is_written(lookup: Run, tmp_path: Path) -> None:
+    """With the key and the value, and no folder is made."""
+    (tmp_path / "broker.conf").write_text("loadBalancerSheddingIntervalMinutes=soon\n")
+    ran = lookup("init", tmp_path / "upgrade", "--broker-conf", tmp_path / "broker.conf", "--to", "5.0")
+
+    assert ran.code == 2
+    assert "loadBalancerSheddingIntervalMinutes = 'soon'" in ran.err
+    assert not (tmp_path / "upgrade").exists()
