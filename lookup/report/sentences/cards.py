@@ -211,7 +211,8 @@ def _choose_next_step(results: Results, policy: str, found: Findings, folder: st
         return f"It lacks something on this log: {results.cannot_act[policy]}.", ""
     if found.fatal or (found.losses and not found.gains):
         return "To see why, compare the owners of a topic.", explain_command(folder, policy, results.incumbent)
-    if any(row.holds_for == "policy" for row in found.gains):
+    # A single candidate was not selected, and a confirmation has a single one.
+    if len(results.candidates) > 1 and any(row.holds_for == "policy" for row in found.gains):
         what = "Confirm the gain with new seeds first: the best of several candidates tends to look better than it is."
         return what, confirm_command(folder, candidate)
     needed = _estimate_needed(results, policy, found)
