@@ -69,23 +69,31 @@ def _markdown(table: Mapping[str, Any]) -> str:
 
 def _rows(table: Mapping[str, Any]) -> Iterator[list[str]]:
     for key, field in table["properties"].items():
-        default = "required" if key in table.get("required", ()) else _default(field)
+        default = _default(field) if "default" in field else "required"
         meaning = " ".join(field.get("description", "").split()).replace("|", "\\|")
         yield [f"`{key}`", _type(field), default, meaning]
 
 
 def _default(field: Mapping[str, Any]) -> str:
-    value = field.get("default")
+    value = field["default"]
     if value is None:
         return "–"
+    if _is_part(field):
+        return f"`{json.dumps(value if isinstance(value, str) else value['use'])}`"
     if "$ref" in field:
         return "its defaults"
+    if isinstance(value, dict) and value:
+        return "`{ " + ", ".join(f"{key} = {json.dumps(each)}" for key, each in value.items()) + " }`"
     return f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _is_part(field: Mapping[str, Any]) -> bool:
+    return str(field.get("$ref", "")).endswith("/PartSpec")
 
 
 def _type(field: Mapping[str, Any]) -> str:
     """Describe the values that a key may have."""
-    if field.get("$ref", "").endswith("/PartSpec"):
+    if _is_part(field):
         return "part"
     if len(field.get("enum", ())) > _MOST:
         return "text"
