@@ -29,13 +29,13 @@ class RangeEntry(Strict):
     """The values of a setting between two ends, integers if the ends are. A missing end is that of the part."""
 
     low: _End | None = None
-    """The least."""
+    """Least value, by default that of the part."""
     high: _End | None = None
-    """The greatest."""
+    """Greatest value, by default that of the part."""
     scale: Literal["linear", "log"] = "linear"
     """Steps of equal differences, or of equal ratios."""
     source: str = ""
-    """Where the ends come from, for people."""
+    """Origin of the ends, for people."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
