@@ -1,11 +1,12 @@
 """Sphinx's settings: the pages are MyST Markdown, a warning is an error (`make check`).
 
-Search finds keys, flags, metrics and parts by name: what the tables of the reference pages list becomes an object of
-Sphinx, and `scorer.js` puts the object that was asked for first.
+Search finds keys, flags, metrics and parts by name: the contents of reference tables and help texts become
+objects of Sphinx, and `scorer.js` puts the object of the query first.
 """
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -38,7 +39,6 @@ html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 #: What the tables of a page list, by page and first word of the table's head.
 _LISTED = {
     ("settings", "key"): "setting",
-    ("cli", "argument"): "flag",
     ("cli", "flag"): "flag",
     ("policies", "name"): "part",
     ("pulsar-parity", "key"): "Pulsar key",
@@ -53,6 +53,7 @@ def setup(app: Sphinx) -> None:
     for kind in {*_LISTED.values()}:
         app.add_object_type(kind, kind)
     app.connect("doctree-read", _note_rows)
+    app.connect("doctree-read", _note_help)
     app.connect("autodoc-process-docstring", _rejoin, priority=600)
 
 
@@ -79,13 +80,36 @@ def _note_rows(app: Sphinx, page: nodes.document) -> None:
             standard.note_object(kind, name, literal["ids"][-1], location=literal)
 
 
+def _note_help(app: Sphinx, page: nodes.document) -> None:
+    """Note each flag in a help text of the page about commands, except those of every command."""
+    standard = app.env.domains.standard_domain
+    for block in [*page.findall(nodes.literal_block)] if app.env.docname == "cli" else ():
+        text = block.astext()
+        if not text.startswith("usage: lookup"):
+            continue
+        command = block.parent.children[0].astext()
+        block.children.clear()
+        # The writer highlights a block whose source is its text, without anchors.
+        block.rawsource = ""
+        for piece in re.split(r"(?m)^  (?!-[hqv],)(-.*)", text):
+            if not piece.startswith("-"):
+                block += nodes.Text(piece)
+                continue
+            flag = f"{command} {piece[piece.index('--') :].split()[0]}"
+            row = nodes.inline("", piece, ids=[nodes.make_id(f"flag {flag}")])
+            block += [nodes.Text("  "), row]
+            standard.note_object("flag", flag, row["ids"][0], location=row)
+
+
 def _prefix(kind: str, table: nodes.table, head: nodes.row) -> str:
     """Return what a name begins with: the command in the section's title, or the table of settings that has a key."""
     siblings = table.parent.children
     if kind == "flag":
         return f"{siblings[0].astext()} "
     if kind == "setting":
-        for node in (*head[0].findall(nodes.literal), siblings[siblings.index(table) - 1][0]):
+        # Marks of generated tables are raw HTML.
+        before = [node for node in siblings[: siblings.index(table)] if not isinstance(node, nodes.comment | nodes.raw)]
+        for node in (*head[0].findall(nodes.literal), before[-1][0]):
             if isinstance(node, nodes.literal):
                 return node.astext().strip("[]") + "."
     return ""
