@@ -102,16 +102,16 @@ def recover(journal: str | Path, endpoints: Endpoints, say: Callable[[str], None
         return put_back(_open_admin(content, endpoints, "admin"), opened, say)
 
 
-def _carry_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, yes: bool, is_back: bool) -> Applied:
+def _carry_out(path: Path, plan: MovePlan, endpoints: Endpoints, mode: How, *, yes: bool, is_back: bool) -> Applied:
     rest = _open_admin(plan, endpoints, "admin", "service_url")
     with ExitStack() as stack:
         if yes:
             journal = stack.enter_context(Journal(path))
             # An earlier process may have been killed.
-            put_back(rest, journal, how.say)
+            put_back(rest, journal, mode.say)
         else:
             journal = read_journal(path) if path.exists() else Journal(path)
-        watch = OwnerWatch(plan.cluster, stack.enter_context(how.read(endpoints, plan.cluster)))
+        watch = OwnerWatch(plan.cluster, stack.enter_context(mode.read(endpoints, plan.cluster)))
         watch.settle(_OWNERS_S)
         registered = _list_registered(rest, plan.cluster)
         if yes and journal.is_new:
@@ -119,7 +119,7 @@ def _carry_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, ye
         journal.plan = plan
         # The way back is for when a broker is lost as well.
         brokers = [broker.id for broker in plan.brokers if not is_back or broker.id in registered]
-        guards = guards_of(how.tolerances, endpoints, rest, watch, brokers, plan)
+        guards = guards_of(mode.tolerances, endpoints, rest, watch, brokers, plan)
         moves = moves_back(journal) if is_back else moves_there(journal)
         ended = (journal.back if is_back else journal.there).values()
         earlier = sum(entry["event"] in ("elsewhere", "skipped") for entry in ended)
@@ -132,17 +132,17 @@ def _carry_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, ye
             return Applied(
                 plan.cluster, str(path), outcomes, len(moves), earlier, stopped_by(guards), is_dry=True, checks=checks
             )
-        if how.freeze_shedding:
-            stack.enter_context(frozen_shedding(rest, journal, how.say))
-        return replace(Mover(rest, watch, guards, journal, how.pace, how.stop, how.say).run(moves), earlier=earlier)
+        if mode.freeze_shedding:
+            stack.enter_context(frozen_shedding(rest, journal, mode.say))
+        return replace(Mover(rest, watch, guards, journal, mode.pace, mode.stop, mode.say).run(moves), earlier=earlier)
 
 
 def _list_registered(rest: AdminRest, cluster: str) -> list[str]:
     try:
         return rest.brokers(cluster)
     except (OSError, ValueError) as error:
-        what = f" cannot be asked for the brokers of cluster {cluster}: {reason_of(error)}"
-        raise InputError(Argument("admin"), what) from None
+        problem = f" cannot be asked for the brokers of cluster {cluster}: {reason_of(error)}"
+        raise InputError(Argument("admin"), problem) from None
 
 
 def _open_admin(plan: MovePlan, endpoints: Endpoints, *needed: str) -> AdminRest:

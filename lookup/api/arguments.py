@@ -19,7 +19,7 @@ Say: TypeAlias = Callable[[str], None]
 def names_of(name: str, given: object) -> tuple[str, ...]:
     """Convert an argument to names. A text is one name, not its letters."""
     names = (given,) if isinstance(given, str) else given
-    if not isinstance(names, Sequence) or not all(isinstance(one, str) for one in names):
+    if not isinstance(names, Sequence) or not all(isinstance(entry, str) for entry in names):
         raise _build_error(name, given, "a name or a list of names")
     return tuple(names)
 
@@ -33,13 +33,13 @@ def policies_of(given: object) -> list[object] | None:
     # Loaded if policies are given, since a command's help does not need settings.
     from lookup.settings.shipped import shipped_files
 
-    known = {one.name: str(one.path) for one in shipped_files().values() if one.kind == "policy"}
-    policies = [os.fspath(one) if isinstance(one, os.PathLike) else one for one in given]
-    for name in (one for one in policies if isinstance(one, str) and re.fullmatch(r"[\w-]*", one)):
-        if name not in known:
-            what = f": no policy ships under the name {shown(name)}; {suggestion(name, known)}"
-            raise SettingsError(Argument("policies"), what)
-    return [known.get(one, one) if isinstance(one, str) else one for one in policies]
+    paths = {file.name: str(file.path) for file in shipped_files().values() if file.kind == "policy"}
+    policies = [os.fspath(policy) if isinstance(policy, os.PathLike) else policy for policy in given]
+    for name in (policy for policy in policies if isinstance(policy, str) and re.fullmatch(r"[\w-]*", policy)):
+        if name not in paths:
+            problem = f": no policy ships under the name {shown(name)}; {suggestion(name, paths)}"
+            raise SettingsError(Argument("policies"), problem)
+    return [paths.get(policy, policy) if isinstance(policy, str) else policy for policy in policies]
 
 
 def require_apart(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
@@ -76,5 +76,5 @@ def require_path(name: str, given: Any, *, or_mapping: bool = False) -> str:
     return "" if isinstance(given, Mapping) else os.fspath(given)
 
 
-def _build_error(name: str, given: object, right: str) -> SettingsError:
-    return SettingsError(Argument(name), f" is {shown(given)}, which is not {right}")
+def _build_error(name: str, value: object, right: str) -> SettingsError:
+    return SettingsError(Argument(name), f" is {shown(value)}, which is not {right}")

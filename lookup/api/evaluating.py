@@ -123,16 +123,16 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and few are needed
     clock = Clock()
     chosen = {"policies": policies_of(policies), "evaluation.incumbent": incumbent}
     tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
-    with result_folder(output) as (folder, ties), given_tables(tables, chosen, keeps_log=True) as given:
-        selection = given.select({} if settings is None else settings, overrides, warn)
+    with result_folder(output) as (folder, ties), given_tables(tables, chosen, keeps_log=True) as inputs:
+        selection = inputs.select({} if settings is None else settings, overrides, warn)
         check_by(by, selection.settings.evaluation.balance_s * MICRO)
-        check_inputs(selection.settings, has_frame=given.lookups is not None)
+        check_inputs(selection.settings, has_frame=inputs.lookups is not None)
         clock.stop("check")
-        of_frame = None if given.lookups is None else given.lookups.sparkSession
+        of_frame = None if inputs.lookups is None else inputs.lookups.sparkSession
         runs_on = workers_for(workers or of_frame, lambda: size_of(selection.settings), progress)
         # A frame is read by its own session, whatever runs the rest.
-        asked = runs_on if of_frame is None else of_frame
-        ship_code(asked)
+        executor = runs_on if of_frame is None else of_frame
+        ship_code(executor)
         clock.stop("spark")
         with draft(folder, OUTPUTS, force=force) as target:
             _, results = evaluate_into(
@@ -140,8 +140,8 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and few are needed
                 selection,
                 runs_on,
                 by=by,
-                lookups=given.lookups,
-                frames=tuple(given.files.values()),
+                lookups=inputs.lookups,
+                frames=tuple(inputs.files.values()),
                 progress=progress,
                 warn=warn,
                 command=["evaluate"],
@@ -171,10 +171,10 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         frames: tables whose files belong to this call only.
     """
     settings = selection.settings
-    asked = workers if lookups is None else lookups.sparkSession
+    executor = workers if lookups is None else lookups.sparkSession
     # Tasks read all tables but BROKERS.
     log = settings.inputs.lookups if lookups is None else None
-    check_reach(asked, [*([] if log is None else [log]), *report_paths(settings).values()], target.path)
+    check_reach(executor, [*([] if log is None else [log]), *report_paths(settings).values()], target.path)
     outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
     clock.stop("replay")
     progress("scoring")

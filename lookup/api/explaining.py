@@ -130,9 +130,9 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     """
     for name, mapping in (("properties", properties), ("usage", usage)):
         require_mapping(name, mapping)
-    with given_tables({"brokers": brokers}) as given:
+    with given_tables({"brokers": brokers}) as inputs:
         return explain_selected(
-            given.select(settings, overrides),
+            inputs.select(settings, overrides),
             topic,
             properties=properties or {},
             client=client,
@@ -156,30 +156,30 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Explained:
     """Explain one lookup by an evaluation that was already read. Otherwise it works like `explain`."""
-    by_name = {one.name: one for one in selection.policies}
+    by_name = {policy.name: policy for policy in selection.policies}
     for name in policy:
         if name not in by_name:
             sentence = f": there is no policy {name!r}; {suggestion(name, by_name)}"
             raise SettingsError(Argument("policy"), sentence)
     settings = selection.settings
     # Checked in this order, since a broker or a name can only be wrong for a known cluster.
-    asked, at_us, roster, registered = _find_registry(settings, cluster, at_us, warn)
+    cluster_name, at_us, roster, registered = _find_registry(settings, cluster, at_us, warn)
     load = _build_load(roster, usage)
     whole = TopicName.expand(topic)
     labelled = label_client(client_rules(settings), client, properties)
     bundle = _find_bundle(namespace_policies(settings), whole)
     request = request_of(str(whole), bundle, LookupOptions(properties=labelled), client)
-    scene = Scene(settings, asked, at_us, request, roster, registered, load)
+    scene = Scene(settings, cluster_name, at_us, request, roster, registered, load)
     special = _explain_without_policy(scene.request)
     chosen = () if special else [by_name[name] for name in dict.fromkeys(policy)] or selection.policies
-    view, asked_of = scene.view(), dict.fromkeys((one.name for one in chosen), request)
-    for one in chosen:
-        if one.bundles is not None:
-            own = _find_bundle(replace(namespace_policies(settings), default_bundles=one.bundles), whole)
-            asked_of[one.name] = replace(request, bundle=own)
+    view, asked_of = scene.view(), dict.fromkeys((policy.name for policy in chosen), request)
+    for entry in chosen:
+        if entry.bundles is not None:
+            own = _find_bundle(replace(namespace_policies(settings), default_bundles=entry.bundles), whole)
+            asked_of[entry.name] = replace(request, bundle=own)
             if own != bundle:
-                warn(f"policy {one.name!r} begins with other bundles, and is asked about {own}")
-    return Explained(scene, special, {one.name: explained(one, asked_of[one.name], view) for one in chosen})
+                warn(f"policy {entry.name!r} begins with other bundles, and is asked about {own}")
+    return Explained(scene, special, {policy.name: explained(policy, asked_of[policy.name], view) for policy in chosen})
 
 
 def _find_bundle(namespaces: NamespacePolicies, topic: TopicName) -> str:
@@ -200,29 +200,29 @@ def _find_registry(
 ) -> tuple[str, int, Roster, NDArray[np.bool_]]:
     """Find the requested cluster, the moment, its brokers, and which of them are registered then."""
     timelines = _read_timelines(settings, warn)
-    asked = _choose_cluster(timelines, cluster)
+    cluster_name = _choose_cluster(timelines, cluster)
     # With brokers that belong to every cluster any name will do, and their timeline has none.
-    registrations = timelines.get(asked, timelines.get("", ()))
+    registrations = timelines.get(cluster_name, timelines.get("", ()))
     if at_us is None:
         # Time of a broker's last registration or update. Those without a beginning have a time before the epoch.
         at_us = max((row.ts_us for row in registrations if row.event != "unregistered" and row.ts_us > 0), default=0)
-    brokers = {interval.broker.id: interval.broker for interval in broker_intervals(settings, asked)}
+    brokers = {interval.broker.id: interval.broker for interval in broker_intervals(settings, cluster_name)}
     events = ClusterEvents(registrations=registrations, brokers=brokers)
     registry = build_timeline(events, first_us=at_us, last_us=at_us, tick_us=1).events[0].registry
-    return asked, at_us, *(registry if registry is not None else (Roster(()), np.zeros(0, dtype=bool)))
+    return cluster_name, at_us, *(registry if registry is not None else (Roster(()), np.zeros(0, dtype=bool)))
 
 
 def _build_load(roster: Roster, usage: Mapping[str, float]) -> Load:
-    known = [broker.id for broker in roster]
+    ids = [broker.id for broker in roster]
     for broker in usage:
-        if broker not in (*known, ALL):
-            sentence = f": there is no broker {broker!r}; {suggestion(broker, known)}"
+        if broker not in (*ids, ALL):
+            sentence = f": there is no broker {broker!r}; {suggestion(broker, ids)}"
             raise SettingsError(Argument("usage"), sentence)
     load = Load.unknown(len(roster))
     if not usage:
         return load
     # NaN for brokers that are not named, which means, as in a replay, that a broker has not reported.
-    used = np.array([usage.get(broker, usage.get(ALL, np.nan)) for broker in known])
+    used = np.array([usage.get(broker, usage.get(ALL, np.nan)) for broker in ids])
     return Load(used, used * capacities(roster, None), load.topics, load.top_bundles)
 
 
@@ -238,15 +238,15 @@ def _read_timelines(settings: EvaluationFile, warn: Callable[[str], None]) -> Ma
     return {cluster: registrations_of(broker_intervals(settings, cluster)) for cluster in named or [""]}
 
 
-def _choose_cluster(timelines: Mapping[str, object], wanted: str | None) -> str:
+def _choose_cluster(timelines: Mapping[str, object], cluster: str | None) -> str:
     if "" in timelines:  # brokers that belong to every cluster
-        return wanted or "any"
-    if wanted is None and len(timelines) == 1:
+        return cluster or "any"
+    if cluster is None and len(timelines) == 1:
         return next(iter(timelines))
-    if wanted is None:
-        known = ", ".join(sorted(timelines))
-        raise SettingsError("which cluster? give ", Argument("cluster"), f"; known: {known}")
-    if wanted not in timelines:
-        sentence = f": there is no cluster {wanted!r}; {suggestion(wanted, timelines)}"
+    if cluster is None:
+        clusters = ", ".join(sorted(timelines))
+        raise SettingsError("which cluster? give ", Argument("cluster"), f"; known: {clusters}")
+    if cluster not in timelines:
+        sentence = f": there is no cluster {cluster!r}; {suggestion(cluster, timelines)}"
         raise SettingsError(Argument("cluster"), sentence)
-    return wanted
+    return cluster

@@ -156,8 +156,8 @@ def explain_owners(
         policy: one or several names of policies, by default all.
     """
     past = _open_run(run)
-    known = [entry["name"] for entry in past.manifest["settings"]["policies"]]
-    names = dict.fromkeys(names_of("policy", policy) or known)
+    policies = [entry["name"] for entry in past.manifest["settings"]["policies"]]
+    names = dict.fromkeys(names_of("policy", policy) or policies)
     replays = [name_of(past, cluster=cluster, policy=name, seed=seed) for name in names]
     return tuple(history_of(past, name, topic) for name in replays)
 
@@ -178,24 +178,24 @@ def explain_decision(
     name, number = decision_of(past, decision)
     recorded: dict[str, Any] = recorded_table(past, name, "decisions").slice(number, 1).to_pylist()[0]
     again = _build_again(past, name, recorded["ts"])
-    taken = 0
+    position = 0
     #: the request, and the number of earlier draws for its bundle
-    asked: list[tuple[int, LookupRequest, tuple[SeenBroker, ...], Explanation, int]] = []
+    explanations: list[tuple[int, LookupRequest, tuple[SeenBroker, ...], Explanation, int]] = []
 
     def look(manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
-        nonlocal taken
-        if taken == number and not is_repeated:
+        nonlocal position
+        if position == number and not is_repeated:
             # Before the decision, since an assignment changes owners and memory.
             view = manager.view()
             rolls = manager.draws.rolls(request.bundle)
-            asked.append((ts_us, request, seen_brokers(view), explain(again.policy, request, view), rolls))
-        taken += not is_repeated
+            explanations.append((ts_us, request, seen_brokers(view), explain(again.policy, request, view), rolls))
+        position += not is_repeated
 
     with _provide_workers(past, workers, progress) as (works, work):
         replay = replay_again(works, again, work, ManagerObserver(before_decision=look), progress=progress)
-    if not asked:
+    if not explanations:
         raise InputError(f"{past.path}: decision {decision} was not taken when the log was replayed once more")
-    ts_us, request, seen, explanation, rolls = asked[-1]
+    ts_us, request, brokers, explanation, rolls = explanations[-1]
     taken_again = replay.decisions[number].decision
     has_dice = len(taken_again.odds) > 1
     return DecisionExplained(
@@ -203,7 +203,7 @@ def explain_decision(
         name=name,
         ts_us=ts_us,
         request=request,
-        seen=seen,
+        seen=brokers,
         explanation=explanation,
         decision=taken_again,
         rolls=rolls if has_dice else None,
@@ -245,7 +245,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
     with _provide_workers(past, workers, progress) as (works, work):
         observer = ManagerObserver(before_cycle=look, after_cycle=reports.append)
         replay_again(works, again, work, observer, progress=progress)
-    (seen, memory), report, table = before[0], reports[-1], part_table(shedder)
+    (brokers, memory), report, table = before[0], reports[-1], part_table(shedder)
     # Of a class in Java, and not its own.
     table.pop("broker_conf", None)
     ended = {column: getattr(report.outcome, column) for column in _OUTCOME}
@@ -254,7 +254,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
         ts_us=recorded["ts"],
         shedder=table.pop("use"),
         settings=table | {"grace_s": again.policy.grace_us // MICRO},
-        seen=seen,
+        seen=brokers,
         memory=memory,
         report=report,
         difference=_find_difference(recorded, ended | {"accepted": len(report.accepted), "rejected": report.rejected}),
@@ -267,13 +267,13 @@ def _open_run(run: str | os.PathLike[str], workers: Workers | None = None) -> Ru
 
 
 def _choose_policy(run: Run, named: Sequence[str]) -> str:
-    known = [entry["name"] for entry in run.manifest["settings"]["policies"] if entry["shedder"] is not None]
-    chosen = list(dict.fromkeys(named)) or known
+    names = [entry["name"] for entry in run.manifest["settings"]["policies"] if entry["shedder"] is not None]
+    chosen = list(dict.fromkeys(named)) or names
     if len(chosen) == 1:
         return str(chosen[0])
     if not chosen:
         raise SettingsError("no policy of the run has a shedder, so there are no cycles")
-    raise SettingsError("which policy? give ", Argument("policy"), f" once; those with a shedder: {join_names(known)}")
+    raise SettingsError("which policy? give ", Argument("policy"), f" once; those with a shedder: {join_names(names)}")
 
 
 @contextmanager

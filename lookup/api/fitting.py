@@ -51,9 +51,9 @@ def fit_frame(
     needed = [name for name in REQUIRED[table] if name not in always]
     missing = [name for name in needed if name not in names]
     if missing:
-        what = f"column {missing[0]} is" if len(missing) == 1 else f"columns {' and '.join(missing)} are"
+        subject = f"column {missing[0]} is" if len(missing) == 1 else f"columns {' and '.join(missing)} are"
         raise InputError(
-            f"{table}: {what} missing; it needs {join_names(needed)}, and has {join_names(names) or 'no column'}"
+            f"{table}: {subject} missing; it needs {join_names(needed)}, and has {join_names(names) or 'no column'}"
         )
     for column in columns.values():
         # Objects and texts. A duplicate column is rejected by its writer.
@@ -83,15 +83,15 @@ def _convert_rows(
     except Exception as error:
         # Of any library, as of a query that is run only now.
         raise InputError(f"{table}: cannot be read: {str(error).partition(chr(10))[0]}") from error
-    kinds = [(columns[one.name].kind, one.type) for one in stream.schema if one.name in columns]
-    odd = [kind for kind, held in kinds if pa.types.is_nested(held) or ("string" in str(held) and kind in _COUNTS)]
+    kinds = [(columns[field.name].kind, field.type) for field in stream.schema if field.name in columns]
+    odd = [kind for kind, arrow in kinds if pa.types.is_nested(arrow) or ("string" in str(arrow) and kind in _COUNTS)]
     if {*REQUIRED[table]} <= {*stream.schema.names} and not {*odd} & {*_FITTED}:
         return stream
     stream = stream if isinstance(stream, pa.Table) else stream.read_all()
     # Categories of Polars count in unsigned numbers, which older Arrow cannot turn into pandas.
     signed = [
-        one.with_type(pa.dictionary(pa.int64(), one.type.value_type)) if pa.types.is_dictionary(one.type) else one
-        for one in stream.schema
+        item.with_type(pa.dictionary(pa.int64(), item.type.value_type)) if pa.types.is_dictionary(item.type) else item
+        for item in stream.schema
     ]
     stream = stream.cast(pa.schema(signed, stream.schema.metadata))
     return stream.to_pandas(integer_object_nulls=True, maps_as_pydicts="lossy")

@@ -133,10 +133,10 @@ def generate_into(output: str, settings: GenerateSettings, *, force: bool, comma
 
 def figures_of(figures: Mapping[str, Any]) -> GenerateSettings:
     """Check figures of a log by name, values or texts of them."""
-    known = [field.name for field in fields(GenerateSettings)]
-    unknown = [name for name in figures if name not in known]
+    names = [field.name for field in fields(GenerateSettings)]
+    unknown = [name for name in figures if name not in names]
     if unknown:
-        raise SettingsError([f"a log has no figure {name!r}; {suggestion(name, known)}" for name in unknown])
+        raise SettingsError([f"a log has no figure {name!r}; {suggestion(name, names)}" for name in unknown])
     try:
         return TypeAdapter(GenerateSettings).validate_python(figures)
     except ValidationError as error:

@@ -116,13 +116,13 @@ def given_tables(
                 else:
                     write_frame(fitted, of, path)
                     flags[f"inputs.{name}"], files[path] = path, of
-        given = GivenTables(flags, frame, files)
+        inputs = GivenTables(flags, frame, files)
         try:
-            yield given
+            yield inputs
         except PulsarLookupError as error:
-            error.args = tuple(map(given.rename, error.args))
+            error.args = tuple(map(inputs.rename, error.args))
             if isinstance(error, SettingsError):
-                error.problems = tuple(map(given.rename, error.problems))
+                error.problems = tuple(map(inputs.rename, error.problems))
             raise
 
 

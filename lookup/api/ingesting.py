@@ -52,13 +52,13 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     if mapping is not None:
         require_path("mapping", mapping, or_mapping=True)
     check_workers(workers)
-    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    paths = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     registry = load_plugins(plugin_files)
     if isinstance(mapping, Mapping):
         built = logs.reader_of(registry, mapping, Argument("mapping"), reader=reader)
     else:
         built = logs.load_reader(registry, reader=reader, mapping=mapping)
-    names = [os.fspath(source) for source in given]
+    names = [os.fspath(source) for source in paths]
     runs_on = workers_for(workers, lambda: bytes_of(list_files(names)), lambda sentence: None)
     ship_code(runs_on)
     return logs.ingest(

@@ -45,8 +45,8 @@ def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
     """
     tables = {"brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
     if settings is None:
-        for name, given in {**tables, "overrides": overrides}.items():
-            if given is not None:
+        for name, table in {**tables, "overrides": overrides}.items():
+            if table is not None:
                 raise SettingsError(
                     Argument(name), ": belongs to an evaluation; give ", Argument("settings"), " as well"
                 )
@@ -64,11 +64,11 @@ def inspect_selected(
     """Look at a log of files, with an evaluation that was read before or without one."""
     with tempfile.TemporaryDirectory(prefix="lookup-inspect-") as folder:
         settings, policies = (None, ()) if selection is None else (selection.settings, selection.policies)
-        found = inspect_log(lookups, folder, settings=settings, policies=policies, progress=progress)
-        about = [*chain.from_iterable(map(_warn_about_proxies, found.clusters))]
+        inspection = inspect_log(lookups, folder, settings=settings, policies=policies, progress=progress)
+        about = [*chain.from_iterable(map(_warn_about_proxies, inspection.clusters))]
         if settings is not None and "proxies" in settings.lint.accept:
             about = []
-        return replace(found, findings=(*found.findings, *about))
+        return replace(inspection, findings=(*inspection.findings, *about))
 
 
 def _warn_about_proxies(cluster: ClusterInspection) -> Iterator[Finding]:

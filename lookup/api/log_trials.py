@@ -141,7 +141,7 @@ class LogTrials:
                 remove_folder(*locate(f"{self.folder}/{_SCRATCH}"))
         scored = scored_of(selection, outcome)
         aims = search.aims or aims_on(self.file.tune, scored)
-        numbers = (one.number for one in batch.candidates)
+        numbers = (candidate.number for candidate in batch.candidates)
         return shown_of(scored, numbers, aims, days=self.days(is_sealed=False), batch=batch)
 
     def evaluate_finalists(self, finalists: Sequence[Candidate], search: Search, progress: Say, warn: Say) -> Shown:
@@ -152,7 +152,7 @@ class LogTrials:
                 target, selection, self.workers, by=(), progress=progress, warn=warn, command=["tune"], clock=Clock()
             )  # fmt: skip
         aims = search.aims or aims_on(self.file.tune, scored)
-        return shown_of(scored, (one.number for one in finalists), aims, days=self.days(is_sealed=True))
+        return shown_of(scored, (candidate.number for candidate in finalists), aims, days=self.days(is_sealed=True))
 
     def _build_selection(
         self, candidates: Sequence[Candidate], number: int, search: Search, *, replicates: int, is_sealed: bool = False
@@ -166,8 +166,8 @@ class LogTrials:
             changes |= {"until": moment_at(self.seal.from_us)}
         specs = [policy for policy in settings.policies if policy.name == section.incumbent]
         specs += [
-            search.spaces[one.point.space].policy(one.point, policy_name(one.number, section.incumbent))
-            for one in candidates
+            search.spaces[entry.point.space].policy(entry.point, policy_name(entry.number, section.incumbent))
+            for entry in candidates
         ]
         primary = settings.verdict.primary if search.aims is None else tuple(map(figure_name, search.aims.judged))
         settings = settings.model_copy(

@@ -88,8 +88,8 @@ def _name_argument() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        what = f": {error}; name LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it"
-        raise InputError(Argument("lookups"), what) from None
+        problem = f": {error}; name LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it"
+        raise InputError(Argument("lookups"), problem) from None
 
 
 @dataclass(frozen=True)
@@ -190,9 +190,9 @@ def _choose_policy(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> 
     with_shedder = [policy for policy in policies if policy.shedder is not None]
     if len(with_shedder) != 1:
         names = join_names(policy.name for policy in with_shedder or policies)
-        what = f"policies {names} have shedders; name a file with one" if with_shedder else f"{names} has no shedder"
+        problem = f"policies {names} have shedders; name a file with one" if with_shedder else f"{names} has no shedder"
         right = "" if with_shedder else ", which plans the moves; shipped:rebalance has one"
-        raise SettingsError(Argument("policy"), f": {what}{right}")
+        raise SettingsError(Argument("policy"), f": {problem}{right}")
     (policy,) = with_shedder
     if policy.bundles is not None:
         raise SettingsError(
@@ -202,7 +202,7 @@ def _choose_policy(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> 
     return policy
 
 
-def _read_specs(given: str | os.PathLike[str] | Mapping[str, object]) -> Sequence[PolicySpec]:
-    if isinstance(given, Mapping):
-        return policies_in(anchor_paths(given, Path.cwd()), "policy")
-    return load_policies(shipped_path(require_path("policy", given, or_mapping=True)))
+def _read_specs(policies: str | os.PathLike[str] | Mapping[str, object]) -> Sequence[PolicySpec]:
+    if isinstance(policies, Mapping):
+        return policies_in(anchor_paths(policies, Path.cwd()), "policy")
+    return load_policies(shipped_path(require_path("policy", policies, or_mapping=True)))

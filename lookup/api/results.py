@@ -188,7 +188,7 @@ def diff(first: str | os.PathLike[str] | Evaluation, second: str | os.PathLike[s
         InputError: if one is not an evaluation, or is of another version.
     """
     before, after = (
-        read_run(given.folder if isinstance(given, Evaluation) else require_path(name, given))
-        for name, given in (("first", first), ("second", second))
+        read_run(run.folder if isinstance(run, Evaluation) else require_path(name, run))
+        for name, run in (("first", first), ("second", second))
     )
     return compare_runs(before, after)

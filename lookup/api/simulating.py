@@ -124,14 +124,14 @@ def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]
     """Read all scenarios before the first is run. So a mistake in the last one is not found only after minutes."""
     named: dict[str, Any] = {"scenarios": scenarios}
     if isinstance(scenarios, Sequence) and not isinstance(scenarios, str):
-        named = {f"scenarios[{number}]": given for number, given in enumerate(scenarios)}
+        named = {f"scenarios[{number}]": scenario for number, scenario in enumerate(scenarios)}
     if not named:
         raise SettingsError(Argument("scenarios"), ": is empty; name one scenario at least")
     files = []
-    for name, given in named.items():
-        text = require_path(name, given, or_mapping=True)
-        if isinstance(given, Mapping):
-            content = checked_scenario(anchor_paths(given, Path.cwd()), name)
+    for name, scenario in named.items():
+        text = require_path(name, scenario, or_mapping=True)
+        if isinstance(scenario, Mapping):
+            content = checked_scenario(anchor_paths(scenario, Path.cwd()), name)
             files.append(ScenarioFile(Path(name), content))
             continue
         path = Path(shipped_path(text))

@@ -61,9 +61,9 @@ class Tuning:
     @property
     def exit_code(self) -> int:
         """0 with a recommendation, 4 with none, or if the log has too few senders to show it."""
-        found, figures = self._document, documents.read_figures(self._document)
-        confirmed = [one for one in found["finalists"] if one["objection"] is None and found["recommended"]]
-        return 4 if all(documents.is_open(figures[one["candidate"], SEALED].values()) for one in confirmed) else 0
+        document, figures = self._document, documents.read_figures(self._document)
+        confirmed = [entry for entry in document["finalists"] if entry["objection"] is None and document["recommended"]]
+        return 4 if all(documents.is_open(figures[entry["candidate"], SEALED].values()) for entry in confirmed) else 0
 
     @property
     def conclusion(self) -> str:
@@ -74,7 +74,7 @@ class Tuning:
     def candidates(self) -> pd.DataFrame:
         """The table of candidates, with number, space, origin, and a column for each setting that it changes."""
         about = ("candidate", "space", "origin")
-        return data_frame({key: one[key] for key in about} | one["changes"] for one in self._document["candidates"])
+        return data_frame({key: row[key] for key in about} | row["changes"] for row in self._document["candidates"])
 
     @property
     def figures(self) -> pd.DataFrame:
@@ -136,8 +136,8 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     own, rest = split_overrides(overrides or {})
     file = load_tuning(settings, own)
     tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
-    with result_folder(output) as (folder, ties), given_tables(tables) as given:
-        selection = given.select(file.tune.evaluation, rest, warn)
+    with result_folder(output) as (folder, ties), given_tables(tables) as inputs:
+        selection = inputs.select(file.tune.evaluation, rest, warn)
         trials = LogTrials.of(file, selection, holdout=not no_holdout)
         run = TuneRun.of(file, trials, folder, force=force)
         trials.workers = workers_for(workers, lambda: size_of(selection.settings), progress)
@@ -194,8 +194,8 @@ class TuneRun:
         identity = _compute_digest([sought, trials.settings, days])
         before = _read(folder, _SEARCH, force=force)
         _require_place(folder, before, identity, force=force)
-        known = {} if before is None else before
-        goes_on = bool(known) and not force
+        document = {} if before is None else before
+        goes_on = bool(document) and not force
         return cls(
             file=file,
             trials=trials,
@@ -203,9 +203,9 @@ class TuneRun:
             folder=folder,
             identity=identity,
             days=days,
-            opened=known["opened"] if known.get("days") == days else 0,
-            has_opened=goes_on and known["has_opened"],
-            records={record["batch"]: record for record in known["batches"]} if goes_on else {},
+            opened=document["opened"] if document.get("days") == days else 0,
+            has_opened=goes_on and document["has_opened"],
+            records={record["batch"]: record for record in document["batches"]} if goes_on else {},
         )
 
     def finish(self, *, progress: Say, warn: Say) -> Tuning:
@@ -225,13 +225,13 @@ class TuneRun:
             if number < last or (is_late and number and batch.kind != "race"):
                 continue
             tried, planned = len(self.search.candidates), self.file.tune.candidates
-            left = ""
+            remaining = ""
             if replays:
                 left_s = (time.monotonic() - began) / replays * (batch.replays + self.search.left_after(batch))
-                left = f", about {f'{left_s:.0f} s' if left_s < 100 else f'{left_s / 60:.0f} min'} left"
+                remaining = f", about {f'{left_s:.0f} s' if left_s < 100 else f'{left_s / 60:.0f} min'} left"
             progress(
                 f"{batch.kind}: {quantity(len(batch.candidates), 'candidate')} in "
-                f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried{left}"
+                f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried{remaining}"
             )
             replays += batch.replays
             self.records[number] = _record_batch(
@@ -242,9 +242,9 @@ class TuneRun:
         finalists = self.search.finalists()
         sealed = self._evaluate_finalists(finalists, progress, warn) if finalists else None
         # Written last, since a folder without `tune.json` holds an interrupted search.
-        found = Tuning(self.folder, self._document(finalists, sealed))
-        _write(self.folder, _RESULT, found.document())
-        return found
+        result = Tuning(self.folder, self._document(finalists, sealed))
+        _write(self.folder, _RESULT, result.document())
+        return result
 
     def _learn(self, record: Mapping[str, Any]) -> None:
         rows = record["rows"]
@@ -286,11 +286,11 @@ class TuneRun:
         if aims is None:
             raise AssertionError("the first batch says what is sought")
         batches = [self.records[number] for number in sorted(self.records)]
-        candidates = [documents.entry(one, search) for one in search.candidates]
-        judged = [documents.judged_entry(one, search, sealed) for one in finalists if sealed is not None]
+        candidates = [documents.entry(candidate, search) for candidate in search.candidates]
+        judged = [documents.judged_entry(finalist, search, sealed) for finalist in finalists if sealed is not None]
         recommended = documents.list_confirmed(judged) if has_holdout else []
-        seen = f"were opened {quantity(self.opened, 'time')}" if self.opened > 1 else "the search has not seen"
-        days = f"on days that {seen}" if has_holdout else None
+        clause = f"were opened {quantity(self.opened, 'time')}" if self.opened > 1 else "the search has not seen"
+        days = f"on days that {clause}" if has_holdout else None
         return {
             "schema": _SCHEMA,
             "conclusion": documents.conclusion(recommended, sealed, days),
@@ -310,20 +310,20 @@ class TuneRun:
         }
 
 
-def _record_batch(batch: TrialBatch, number: int, shown: Shown) -> dict[str, Any]:
+def _record_batch(batch: TrialBatch, number: int, outcome: Shown) -> dict[str, Any]:
     return {
         "batch": number,
         "kind": batch.kind,
         "replicates": batch.replicates,
-        "aims": documents.aims_document(shown.aims),
+        "aims": documents.aims_document(outcome.aims),
         "rows": [
             {
                 "candidate": candidate,
                 "figures": documents.json_rows(standing),
                 "idle": standing.idle,
-                "beaten_by": shown.beaten_by.get(candidate),
+                "beaten_by": outcome.beaten_by.get(candidate),
             }
-            for candidate, standing in shown.standings.items()
+            for candidate, standing in outcome.standings.items()
         ],
     }
 
@@ -362,8 +362,8 @@ def _read(folder: str, name: str, *, force: bool = False) -> dict[str, Any] | No
             if is_ours and content.pop("checksum", None) == _compute_digest([name, content]):
                 return dict(content)
         if not force:
-            what = f"{folder}: holds a {name} that is of no search by this release, or was changed since it was written"
-            raise InputError(f"{what}; name another folder, or search with ", Argument("force", True), " to begin anew")
+            flaw = f"{folder}: holds a {name} that is of no search by this release, or was changed since it was written"
+            raise InputError(f"{flaw}; name another folder, or search with ", Argument("force", True), " to begin anew")
     return None
 
 
