@@ -239,8 +239,8 @@ class _Recording:
             self.folder.write_namespaces(self.observer.first_boundaries)
         except OSError as error:
             if self._failure is None:
-                what = f": {self.folder.path}/{file} cannot be written, rows wait in memory: {error}"
-                self.warn(Sentence(Argument("output"), what))
+                problem = f": {self.folder.path}/{file} cannot be written, rows wait in memory: {error}"
+                self.warn(Sentence(Argument("output"), problem))
             self._failure = str(error)
         else:
             if self._failure is not None:

@@ -96,8 +96,8 @@ class RecordFolder:
         parts = [name for name in self._list_names_in(table) if name.startswith("part-") and name.endswith(".parquet")]
         strange = next((name for name in parts if _number(name) < 0), None)
         if strange is not None:
-            what = f": {self.path}/{table}/{strange} is not a file of this record; move it elsewhere"
-            raise InputError(Argument("output"), what)
+            problem = f": {self.path}/{table}/{strange} is not a file of this record; move it elsewhere"
+            raise InputError(Argument("output"), problem)
         # Files are sorted by number, since beyond a million files the names have another length.
         return sorted(parts, key=_number)
 
@@ -121,8 +121,8 @@ class RecordFolder:
                     entry["name"]: tuple(int(end, 16) for end in entry["boundaries"]) for entry in entries
                 }
             except (OSError, ValueError, TypeError, KeyError) as error:
-                what = f": {self.path}/namespaces.toml is not a file of `lookup collect`: {error}; name another folder"
-                raise InputError(Argument("output"), what) from None
+                fault = f": {self.path}/namespaces.toml is not a file of `lookup collect`: {error}; name another folder"
+                raise InputError(Argument("output"), fault) from None
         self._namespaces = len(past.boundaries)
         return past
 
@@ -137,8 +137,8 @@ class RecordFolder:
             past.position = ledger, entry, index
         for row in rows:
             if row["cluster"] != cluster:
-                what = f"is a record of cluster {row['cluster']!r}, not of {cluster!r}"
-                raise InputError(Argument("output"), f": {self.path} {what}; name another folder")
+                problem = f"is a record of cluster {row['cluster']!r}, not of {cluster!r}"
+                raise InputError(Argument("output"), f": {self.path} {problem}; name another folder")
             if table == "ownership":
                 follow(past.owners, row)
                 if row["event"] == "split":

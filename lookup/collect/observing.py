@@ -236,12 +236,12 @@ class Observer:
     def _take_boundaries(self, row: Mapping[str, Any]) -> bool:
         """Add the boundaries of a split, and return whether any is new."""
         namespace = row["bundle"].rpartition("/")[0]
-        known = self._boundaries.get(namespace)
-        if known is None:
+        boundaries = self._boundaries.get(namespace)
+        if boundaries is None:
             return True
         cuts = {int(text, 16) for text in row["boundaries"]}
-        is_new = not cuts <= known
-        known |= cuts
+        is_new = not cuts <= boundaries
+        boundaries |= cuts
         return is_new
 
     def _take_list(self, record: Bundles) -> None:
@@ -262,19 +262,19 @@ class Observer:
             self._divide(record)
 
     def _divide(self, record: Bundles) -> None:
-        known, ends = self._boundaries[record.namespace], record.boundaries
-        before = sorted(known)
+        boundaries, ends = self._boundaries[record.namespace], record.boundaries
+        before = sorted(boundaries)
         parents: dict[BundleRange, list[int]] = {}
-        for cut in sorted(set(ends) - known):
-            place = bisect_right(before, cut)
-            parents.setdefault(BundleRange(before[place - 1], before[place]), []).append(cut)
+        for boundary in sorted(set(ends) - boundaries):
+            place = bisect_right(before, boundary)
+            parents.setdefault(BundleRange(before[place - 1], before[place]), []).append(boundary)
         for parent, cuts in parents.items():
             bundle = f"{record.namespace}/{parent}"
             row: dict[str, Any] = {"ts": record.ts_us, "bundle": bundle, "event": "split"}
-            row |= {"broker": self._owners.get(bundle), "boundaries": [f"0x{cut:08x}" for cut in cuts]}
+            row |= {"broker": self._owners.get(bundle), "boundaries": [f"0x{boundary:08x}" for boundary in cuts]}
             follow(self._owners, row)
             self._add("admin", "ownership", row)
-        known.update(ends)
+        boundaries.update(ends)
 
     # The registry.
 
@@ -363,7 +363,7 @@ def follow(owners: dict[str, str], row: Mapping[str, Any]) -> dict[str, str | No
         namespace, _, bounds = bundle.rpartition("/")
         ends = BundleRange.parse(bounds)
         # A boundary at an end of the bundle cuts nothing off.
-        cuts = {cut for cut in (int(text, 16) for text in row["boundaries"]) if ends.lower < cut < ends.upper}
+        cuts = {edge for edge in (int(text, 16) for text in row["boundaries"]) if ends.lower < edge < ends.upper}
         for pair in pairwise((ends.lower, *sorted(cuts), ends.upper)):
             child = f"{namespace}/{BundleRange(*pair)}"
             if child not in owners:
