@@ -70,8 +70,8 @@ def _warn_about_profiles(settings: EvaluationFile, reads: Mapping[str, Collectio
     by_file = {profile.file: profile for _, profile in profiled}
     for file, profile in by_file.items():
         yield from profile.warnings
-        for key, meant in profile.slips.items():
-            yield f"{file}: {key} has no effect: Pulsar does not know it; did you mean {meant!r}?"
+        for key, guess in profile.slips.items():
+            yield f"{file}: {key} has no effect: Pulsar does not know it; did you mean {guess!r}?"
     keys = {key for _, profile in profiled for key in profile.load_balancer}
     for key in sorted(keys - set(load_manager_keys(settings))):
         values = sorted({str(p.load_balancer[key]) for _, p in profiled if key in p.load_balancer})

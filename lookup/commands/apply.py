@@ -91,22 +91,22 @@ def _run(arguments: argparse.Namespace) -> int:
     )
 
     pace = Pace(arguments.rate, arguments.in_flight, arguments.max_moves)
-    how = How(
+    options = How(
         pace,
         tolerances,
         freeze_shedding=arguments.freeze_shedding,
         stop=Event(),
         say=lambda it: note(parser.in_flags(it)),
     )
-    with _handle_stops(how.stop, arguments.rollback or arguments.journal or journal_of(arguments.plan)):
+    with _handle_stops(options.stop, arguments.rollback or arguments.journal or journal_of(arguments.plan)):
         if arguments.rollback is not None:
-            done = rollback(arguments.rollback, endpoints, yes=arguments.yes, how=how)
+            run = rollback(arguments.rollback, endpoints, yes=arguments.yes, how=options)
         else:
-            done = apply(arguments.plan, endpoints, yes=arguments.yes, journal=arguments.journal, how=how)
-    _print(done, arguments)
-    if done.is_interrupted:
+            run = apply(arguments.plan, endpoints, yes=arguments.yes, journal=arguments.journal, how=options)
+    _print(run, arguments)
+    if run.is_interrupted:
         return _INTERRUPTED
-    return 0 if done.is_whole else _STOPPED
+    return 0 if run.is_whole else _STOPPED
 
 
 @contextmanager
@@ -130,10 +130,10 @@ def _handle_stops(stop: Event, journal: str) -> Iterator[None]:
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse flags that cannot work, and report all at once."""
     problems = []
-    given = [name for name in ("plan", "rollback", "recover") if getattr(arguments, name) is not None]
-    if len(given) != 1:
+    modes = [name for name in ("plan", "rollback", "recover") if getattr(arguments, name) is not None]
+    if len(modes) != 1:
         problems.append("one of PLAN, --rollback JOURNAL and --recover JOURNAL must be given")
-    if arguments.journal is not None and "plan" not in given:
+    if arguments.journal is not None and "plan" not in modes:
         problems.append("--journal: --rollback and --recover name the journal themselves")
     if arguments.recover is not None:
         # A value equal to the default may have been given, which changes nothing.
@@ -152,39 +152,39 @@ def _check(arguments: argparse.Namespace) -> None:
         raise SettingsError(problems)
 
 
-def _print(done: Applied, arguments: argparse.Namespace) -> None:
+def _print(run: Applied, arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
-        print_json(asdict(done))
+        print_json(asdict(run))
         return
     console = data_console()
-    words = {"moved": "would move", "skipped": "would be skipped"} if done.is_dry else {}
+    words = {"moved": "would move", "skipped": "would be skipped"} if run.is_dry else {}
     rows = []
-    for one in done.outcomes:
-        outcome = ": ".join(filter(None, (words.get(one.event, one.event), one.reason)))
-        rows.append((str(one.step), one.bundle, one.source, one.destination, outcome))
+    for step in run.outcomes:
+        outcome = ": ".join(filter(None, (words.get(step.event, step.event), step.reason)))
+        rows.append((str(step.step), step.bundle, step.source, step.destination, outcome))
     if rows:
         plain_table(console, ("step", "bundle", "from", "to", "outcome"), rows)
-    for sentence in _write_sentences(done, arguments):
+    for sentence in _write_sentences(run, arguments):
         console.print(plain(sentence), soft_wrap=True)
 
 
-def _write_sentences(done: Applied, arguments: argparse.Namespace) -> Iterator[str]:
-    if done.earlier:
-        yield f"{quantity(done.earlier, 'step')} of earlier runs ended otherwise than planned, see {done.journal}"
-    moved, others = len(done.steps("moved")), len(done.steps("elsewhere", "skipped", "failed"))
-    if done.is_dry:
+def _write_sentences(run: Applied, arguments: argparse.Namespace) -> Iterator[str]:
+    if run.earlier:
+        yield f"{quantity(run.earlier, 'step')} of earlier runs ended otherwise than planned, see {run.journal}"
+    moved, others = len(run.steps("moved")), len(run.steps("elsewhere", "skipped", "failed"))
+    if run.is_dry:
         yield f"{quantity(moved, 'step')} would be made, {others} not; nothing was changed, --yes makes them"
-        yield f"looked at before each step: {'; '.join(done.checks)}"
-        if done.stopped is not None:
-            yield f"a guard would stop it at once: {done.stopped}"
+        yield f"looked at before each step: {'; '.join(run.checks)}"
+        if run.stopped is not None:
+            yield f"a guard would stop it at once: {run.stopped}"
         return
-    yield f"{quantity(moved, 'step')} made, {others} not as planned, {done.left} left; the journal is {done.journal}"
-    if done.stopped is not None:
-        yield f"stopped: {done.stopped}"
-    if done.left:
+    yield f"{quantity(moved, 'step')} made, {others} not as planned, {run.left} left; the journal is {run.journal}"
+    if run.stopped is not None:
+        yield f"stopped: {run.stopped}"
+    if run.left:
         yield "the same command goes on"
     if moved and arguments.rollback is None:
-        yield f"the way back: lookup apply --rollback {done.journal}"
+        yield f"the way back: lookup apply --rollback {run.journal}"
 
 
 COMMAND = Command(

@@ -178,8 +178,8 @@ def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
         if policy.splitter is not None:
             splitting.setdefault(policy.splitter.name, []).append(policy.name)
     for splitter, names in splitting.items():
-        what = "a replay does not ask it and honours logged splits; `lookup simulate` does"
-        note(f"note: {policies_named(names)} has a splitter, {splitter!r}: {what}")
+        reason = "a replay does not ask it and honours logged splits; `lookup simulate` does"
+        note(f"note: {policies_named(names)} has a splitter, {splitter!r}: {reason}")
 
 
 def _count_brokers(settings: EvaluationFile) -> str:

@@ -58,10 +58,10 @@ def serving_of(arguments: argparse.Namespace, flags: Mapping[str, object]) -> Se
     """Read the settings of a server with the connection of `--cluster` as that of `[collect]`."""
     flags = {**flags, **settings_flags(arguments)}
     settings, cluster = load_serving(arguments.config, flags), cluster_of(arguments)
-    given = cluster.model_dump(exclude={"name", "zookeeper"} | ({"admin"} if settings.topics is None else set()))
-    if given["service_url"] is None and given.get("admin") is None:
+    values = cluster.model_dump(exclude={"name", "zookeeper"} | ({"admin"} if settings.topics is None else set()))
+    if values["service_url"] is None and values.get("admin") is None:
         return settings
-    return load_serving(arguments.config, {f"collect.{key}": value for key, value in given.items()} | flags)
+    return load_serving(arguments.config, {f"collect.{key}": value for key, value in values.items()} | flags)
 
 
 def credentials_of(section: ConnectionSection, table: str) -> Credentials:

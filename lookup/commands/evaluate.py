@@ -80,9 +80,9 @@ def _run(arguments: argparse.Namespace) -> int:
     selection = select(config, {**settings_flags(arguments), **lookups}, warn, source=COMMAND_LINE)
     settings = selection.settings
     check_by(arguments.by, settings.evaluation.balance_s * MICRO)
-    given = {name: getattr(arguments, name) for name in ("config", "confirm", "against", "budget")}
+    files = {name: getattr(arguments, name) for name in ("config", "confirm", "against", "budget")}
     inputs = {f"inputs.{name}": path for name, path in given_inputs(settings).items()}
-    require_apart({name: getattr(arguments, name) for name in ("output", "junit")}, given | inputs)
+    require_apart({name: getattr(arguments, name) for name in ("output", "junit")}, files | inputs)
     with ExitStack() as stack:
         # Entered first, so left last: Spark has stopped writing when the draft is published or removed.
         target = stack.enter_context(draft(arguments.output, OUTPUTS, force=arguments.force))

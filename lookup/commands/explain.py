@@ -40,8 +40,8 @@ __all__ = ["COMMAND"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    what = "folder or URI of a finished run, or TOML file of an evaluation"
-    add_config(parser, "EVALUATION_OR_RUN", what)
+    text = "folder or URI of a finished run, or TOML file of an evaluation"
+    add_config(parser, "EVALUATION_OR_RUN", text)
     parser.add_argument(
         "--topic", metavar="TOPIC", help="topic of the lookup. A short name means persistent://public/default/NAME"
     )
@@ -96,7 +96,7 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
         if key.startswith(prefix) and key != prefix:
             bare = key.removeprefix(prefix)
             warn(f'--property {key}: "{prefix}" is the prefix of properties that brokers publish; clients send {bare}')
-    found = explain_selected(
+    result = explain_selected(
         selection,
         arguments.topic,
         properties=properties,
@@ -108,17 +108,17 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
         warn=warn,
     )
     if arguments.format == "json":
-        print_json(found.document())
+        print_json(result.document())
         return 0
     console = data_console()
-    _print_request(console, found.scene)
-    if found.answered_without_policy:
-        console.print(plain(found.answered_without_policy))
-    for explanation in found.policies.values():
+    _print_request(console, result.scene)
+    if result.answered_without_policy:
+        console.print(plain(result.answered_without_policy))
+    for explanation in result.policies.values():
         print_explanation(console, explanation)
     by_name = {policy.name: policy for policy in selection.policies}
-    policies = [by_name[name] for name in found.policies]
-    for sentence in _warn_about_unread(found.scene, policies, properties):
+    policies = [by_name[name] for name in result.policies]
+    for sentence in _warn_about_unread(result.scene, policies, properties):
         note(f"note: {sentence}")
     readers = [policy.name for policy in policies if "view.load" in policy.reads]
     if readers and not usage:
@@ -134,8 +134,8 @@ def _warn_about_unread(scene: Scene, policies: Sequence[Policy], properties: Map
         return
     read = {name.partition(".")[2] for name in reads if name.startswith("properties.")}
     for key in sorted(properties.keys() - read):
-        meant = closest(key, read - scene.request.properties.keys())
-        hint = f"; did you mean {meant}?" if meant else f"; they read {join_names(sorted(read))}" if read else ""
+        guess = closest(key, read - scene.request.properties.keys())
+        hint = f"; did you mean {guess}?" if guess else f"; they read {join_names(sorted(read))}" if read else ""
         yield f"--property {key}: no policy here reads it{hint}"
 
 

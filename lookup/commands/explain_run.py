@@ -75,21 +75,21 @@ def _require_topic(run: Run, topic: str) -> None:
 
     from lookup.logs.sources import list_log, open_parquet
 
-    name, known = TopicName.expand(topic), set[str]()
+    name, topics = TopicName.expand(topic), set[str]()
     log = run.manifest["settings"]["inputs"]["lookups"]
     with suppress(InputError):
         for file in list_log(log) if log else ():
             with open_parquet(file.path) as parquet:
                 for batch in parquet.iter_batches(columns=["topic"]):
-                    known.update(filter(None, pc.unique(batch.column(0)).to_pylist()))
-                    if known & {topic, str(name)}:
+                    topics.update(filter(None, pc.unique(batch.column(0)).to_pylist()))
+                    if topics & {topic, str(name)}:
                         return
-    if known:
+    if topics:
         # The same name in another namespace, or a similar one in this namespace.
-        elsewhere = (text for text in sorted(known) if text.endswith(f"/{name.local}"))
-        beside = (text for text in known if text.startswith(f"{name.domain}://{name.namespace}/"))
-        meant = next(elsewhere, None) or closest(str(name), beside)
-        hint = "" if meant is None else f"; did you mean {shown(meant)}?"
+        elsewhere = (text for text in sorted(topics) if text.endswith(f"/{name.local}"))
+        beside = (text for text in topics if text.startswith(f"{name.domain}://{name.namespace}/"))
+        guess = next(elsewhere, None) or closest(str(name), beside)
+        hint = "" if guess is None else f"; did you mean {shown(guess)}?"
         raise SettingsError(Argument("topic"), f": the log has no topic {shown(str(name))}{hint}")
 
 
@@ -111,8 +111,8 @@ def _answer_question(
 
 
 def _require_one_question(arguments: argparse.Namespace) -> None:
-    asked = [flag for flag in ("decision", "topic", "at_us") if getattr(arguments, flag) is not None]
-    if len(asked) != 1:
+    flags = [flag for flag in ("decision", "topic", "at_us") if getattr(arguments, flag) is not None]
+    if len(flags) != 1:
         raise SettingsError("give one of --decision, --topic and --at, the part of the run to explain")
     for flag in ("policy", "cluster", "seed"):
         if arguments.decision is not None and getattr(arguments, flag) not in (None, []):
@@ -159,30 +159,30 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
         "deviation": outcome.deviation,
         "deviation after": outcome.modelled_deviation,
     }
-    shown = [f"{what} {value:.4f}" for what, value in figures.items() if value is not None]
+    texts = [f"{name} {value:.4f}" for name, value in figures.items() if value is not None]
     short = "" if outcome.short is None else f" ({outcome.short})"
     if outcome.over is not None and outcome.excess is not None:
         above = f"{quantity(outcome.over, 'broker')} above the tolerance, the farthest by {outcome.excess:.4f}"
-        shown.append(above if outcome.over else "no broker above the tolerance")
+        texts.append(above if outcome.over else "no broker above the tolerance")
     settings = (f"{key} {json.dumps(value)}" for key, value in explained.settings.items())
     pairs = {
         "cluster": name.cluster,
         "policy": f"{name.policy}, seed {name.seed}",
         "cycle": f"{time_text(explained.ts_us)}, shedder {explained.shedder}",
         "outcome": f"{outcome.label.value}, {reason}: {CYCLE_WORDS.get(reason, reason)}{short}",
-        "figures": ", ".join(shown) or "none",
+        "figures": ", ".join(texts) or "none",
         "settings": ", ".join(settings),
     }
     brokers = {broker.broker for broker in explained.seen}
     tables = {
-        key: kept for key, kept in explained.memory.items() if isinstance(kept, Mapping) and brokers & kept.keys()
+        key: entry for key, entry in explained.memory.items() if isinstance(entry, Mapping) and brokers & entry.keys()
     }
     by_broker = {
-        _describe_memory(key, None)[0]: {broker: _describe_memory(key, value)[1] for broker, value in kept.items()}
-        for key, kept in tables.items()
+        _describe_memory(key, None)[0]: {broker: _describe_memory(key, value)[1] for broker, value in table.items()}
+        for key, table in tables.items()
     }
-    others = {key: kept for key, kept in explained.memory.items() if key not in tables and kept not in ({}, [])}
-    pairs |= dict(_describe_memory(key, kept) for key, kept in others.items())
+    others = {key: entry for key, entry in explained.memory.items() if key not in tables and entry not in ({}, [])}
+    pairs |= dict(_describe_memory(key, entry) for key, entry in others.items())
     _print_pairs(console, pairs)
     _print_seen(console, explained.seen, by_broker)
     for unload in report.accepted[:_SHOWN_UNLOADS]:
@@ -196,12 +196,12 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
     _print_agreement(console, explained.difference, "cycle")
 
 
-def _describe_memory(key: str, kept: object) -> tuple[str, str]:
+def _describe_memory(key: str, entry: object) -> tuple[str, str]:
     """Describe an entry of a shedder's memory by name and text, with µs as times, and long collections as counts."""
     name = key.removesuffix("_us")
-    if isinstance(kept, Mapping | list) and len(kept) > _SHOWN_MEMORIES:
-        return name, f"{len(kept):,} entries"
-    return name, time_text(kept) if name != key and isinstance(kept, int) else _format_figure(kept)
+    if isinstance(entry, Mapping | list) and len(entry) > _SHOWN_MEMORIES:
+        return name, f"{len(entry):,} entries"
+    return name, time_text(entry) if name != key and isinstance(entry, int) else _format_figure(entry)
 
 
 def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> None:
@@ -240,11 +240,11 @@ def _describe_ending(step: OwnerStep) -> str:
 
 
 def _print_seen(
-    console: Console, seen: tuple[SeenBroker, ...], remembered: Mapping[str, Mapping[str, Any]] | None = None
+    console: Console, brokers: tuple[SeenBroker, ...], remembered: Mapping[str, Mapping[str, Any]] | None = None
 ) -> None:
     """Print the brokers by usage, the fullest first, and of many brokers the ones at both ends."""
-    kept = remembered or {}
-    ranked = sorted(seen, key=lambda broker: (-broker.usage if broker.usage == broker.usage else 1.0, broker.broker))
+    notes = remembered or {}
+    ranked = sorted(brokers, key=lambda broker: (-broker.usage if broker.usage == broker.usage else 1.0, broker.broker))
     if len(ranked) > _SHOWN_BROKERS:
         half = _SHOWN_BROKERS // 2
         console.print(plain(f"{len(ranked)} brokers, of which the {half} fullest and the {half} emptiest:"))
@@ -255,21 +255,21 @@ def _print_seen(
             _format_figure(broker.usage),
             _format_figure(broker.throughput),
             f"{broker.bundles}",
-            *(_format_figure(values[broker.broker]) if broker.broker in values else "" for values in kept.values()),
+            *(_format_figure(values[broker.broker]) if broker.broker in values else "" for values in notes.values()),
             ", ".join(f"{key}={value}" for key, value in sorted(broker.properties.items())),
         )
         for broker in ranked
     ]
     plain_table(
-        console, ("broker", "usage", "load/s", "bundles", *(f"remembered {name}" for name in kept), "properties"), rows
+        console, ("broker", "usage", "load/s", "bundles", *(f"remembered {name}" for name in notes), "properties"), rows
     )
 
 
-def _print_agreement(console: Console, difference: str | None, what: str) -> None:
+def _print_agreement(console: Console, difference: str | None, noun: str) -> None:
     if difference is None:
-        console.print(plain(f"The {what} was computed again and equals the record of the run."))
+        console.print(plain(f"The {noun} was computed again and equals the record of the run."))
     else:
-        console.print(plain(f"The {what} was computed again and differs from the record of the run: {difference}."))
+        console.print(plain(f"The {noun} was computed again and differs from the record of the run: {difference}."))
 
 
 def _format_figure(value: Any) -> str:
@@ -311,9 +311,9 @@ def _write_sentences(explanation: Explanation) -> Iterator[str]:
         yield f"Declined: {explanation.declined.value}."
         return
     chosen = explanation.chosen
-    shown = ", ".join(f"{vote.broker} ({vote.probability:.4f})" for vote in chosen[:_NAMED_BROKERS])
+    names = ", ".join(f"{vote.broker} ({vote.probability:.4f})" for vote in chosen[:_NAMED_BROKERS])
     rest = f" and {len(chosen) - _NAMED_BROKERS} more" if len(chosen) > _NAMED_BROKERS else ""
-    yield f"Chosen: {'one of, by odds: ' if len(chosen) > 1 else ''}{shown}{rest}."
+    yield f"Chosen: {'one of, by odds: ' if len(chosen) > 1 else ''}{names}{rest}."
     if explanation.margin is None:
         yield f"Margin: none, all {explanation.ties} candidates have the same score."
     else:

@@ -55,8 +55,8 @@ class Demands:
         # The results of a run are read again, at the latest by a report of it.
         run = (getattr(arguments, "folder", None) or arguments.output).rstrip("/")
         results = {f"the {name} of a run": f"{run}/{name}" for name in OUTPUTS}
-        given = {"against": arguments.against, "budget": arguments.budget}
-        require_apart({"junit": self._junit}, given | results)
+        files = {"against": arguments.against, "budget": arguments.budget}
+        require_apart({"junit": self._junit}, files | results)
         self._earlier = None
         # Loaded on demand, since a parser of these flags does not need it.
         if arguments.against is not None:

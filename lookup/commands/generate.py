@@ -37,8 +37,8 @@ def _run(arguments: argparse.Namespace) -> int:
     require_extra("generate", "pyarrow")
     from lookup.api.generating import figures_of, generate_into
 
-    given = {name: getattr(arguments, name) for name in _FLAGS if getattr(arguments, name) is not None}
-    settings = figures_of({**given, **dict(pairs("--set", arguments.set, "brokers=6"))})
+    flags = {name: getattr(arguments, name) for name in _FLAGS if getattr(arguments, name) is not None}
+    settings = figures_of({**flags, **dict(pairs("--set", arguments.set, "brokers=6"))})
     with progress(f"writing {settings.lookups:,} lookups to {arguments.output}"):
         log = generate_into(arguments.output, settings, force=arguments.force, command=arguments.argv)
     if arguments.format == "json":

@@ -100,7 +100,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.to is not None and arguments.log is None:
         return _run_scenario(arguments)
     folder, log = Path(arguments.folder or "."), arguments.log
-    found: Recognised | None = None
+    form: Recognised | None = None
     beside: Neighbours | None = None
     if log is not None:
         require_extra("init --log", "pyarrow")
@@ -112,22 +112,22 @@ def _run(arguments: argparse.Namespace) -> int:
             right = "and what is written there would be read as well; name a folder DIR apart from it"
             raise SettingsError(f"{folder} {overlap} {log}, which is --log, {right}")
         registry = load_plugins(arguments.plugin_file)
-        found, beside = recognise(log, registry), neighbours_of(log)
+        form, beside = recognise(log, registry), neighbours_of(log)
     today = _find_running(folder, log, arguments.broker_conf, beside)
-    lines: dict[str, object] = {**today, "off": "# " if found else ""}
+    lines: dict[str, object] = {**today, "off": "# " if form else ""}
     upgrade = None if arguments.to is None else upgrade_of(arguments.broker_conf, today["release"], arguments.to)
     if upgrade is not None:
         lines["candidates"] = upgrade.policies(os.path.relpath(arguments.broker_conf, folder))
-    texts = {"evaluation.toml": _write_evaluation(folder, log, found, beside, lines, arguments.plugin_file)}
+    texts = {"evaluation.toml": _write_evaluation(folder, log, form, beside, lines, arguments.plugin_file)}
     if _USES_PROFILE in texts["evaluation.toml"]:
         texts["brokers.toml"] = _fill("brokers.toml", **today)
-    if found is not None and found.mapping:
-        about = f"# {log}: {found.what}.\n# Read with: {_write_ingest_command(folder, log, arguments)}\n\n"
-        texts["mapping.toml"] = about + found.mapping
+    if form is not None and form.mapping:
+        about = f"# {log}: {form.what}.\n# Read with: {_write_ingest_command(folder, log, arguments)}\n\n"
+        texts["mapping.toml"] = about + form.mapping
     _write(folder, texts)
-    if found is not None:
-        _print_found(found, arguments)
-    _print_next(folder, texts, upgrade, _list_next_commands(folder, found, arguments), arguments)
+    if form is not None:
+        _print_found(form, arguments)
+    _print_next(folder, texts, upgrade, _list_next_commands(folder, form, arguments), arguments)
     return 0
 
 
@@ -152,16 +152,16 @@ def _print_next(
     _print_commands(commands, arguments)
 
 
-def _print_found(found: Recognised, arguments: argparse.Namespace) -> None:
-    note(f"{arguments.log} is {found.what}")
-    if found.doubt:
-        note(f"note: {found.doubt}; its first lines have no day above 12, so check it in the mapping")
-    if found.first:
-        note(f"its first lookup, as it is read: {_show_lookup(found.first, arguments.cluster)}")
-    for text in found.notes:
+def _print_found(form: Recognised, arguments: argparse.Namespace) -> None:
+    note(f"{arguments.log} is {form.what}")
+    if form.doubt:
+        note(f"note: {form.doubt}; its first lines have no day above 12, so check it in the mapping")
+    if form.first:
+        note(f"its first lookup, as it is read: {_show_lookup(form.first, arguments.cluster)}")
+    for text in form.notes:
         note(f"note: {text}")
-    if not found.labels:
-        where = "[properties] of the mapping or " if "[properties]" in found.mapping else ""
+    if not form.labels:
+        where = "[properties] of the mapping or " if "[properties]" in form.mapping else ""
         where += "[[clients]] of the evaluation"
         note(f"note: it has no lookup properties, so no policy can prefer a rack; see {where}")
     note("note: what session_s, balance_s, block_s and capacities should be, `lookup inspect` says once it is read")
@@ -207,14 +207,14 @@ def _show_lookup(row: Mapping[str, Any], cluster: str) -> str:
     return ", ".join(f"{name} {'–' if value is None else printable(str(value))}" for name, value in shown_values)
 
 
-def _list_next_commands(folder: Path, found: Recognised | None, arguments: argparse.Namespace) -> list[str]:
+def _list_next_commands(folder: Path, form: Recognised | None, arguments: argparse.Namespace) -> list[str]:
     config, report = shlex.quote(str(folder / "evaluation.toml")), shlex.quote(str(folder / "report"))
     evaluate = f"lookup evaluate {config} --output {report}"
-    if found is None:
+    if form is None:
         return [f"lookup generate --output {shlex.quote(str(folder / 'sample'))}", evaluate]
-    lookups = shlex.quote(str(folder / "tables" / "lookups") if found.mapping else arguments.log)
+    lookups = shlex.quote(str(folder / "tables" / "lookups") if form.mapping else arguments.log)
     inspect = f"lookup inspect {lookups} {config}"
-    return [*([_write_ingest_command(folder, arguments.log, arguments)] if found.mapping else []), inspect, evaluate]
+    return [*([_write_ingest_command(folder, arguments.log, arguments)] if form.mapping else []), inspect, evaluate]
 
 
 def _write_ingest_command(folder: Path, log: str, arguments: argparse.Namespace) -> str:
@@ -260,12 +260,12 @@ def _find_running(folder: Path, log: str | None, conf: str | None, beside: Neigh
 def _write_evaluation(
     folder: Path,
     log: str | None,
-    found: Recognised | None,
+    form: Recognised | None,
     beside: Neighbours | None,
     lines: Mapping[str, object],
     plugin_files: Sequence[str],
 ) -> str:
-    if found is None or beside is None or log is None:
+    if form is None or beside is None or log is None:
         names = ("lookups", "brokers", "loads", "bundles", "ownership")
         inputs = "\n".join(f'{name} = "sample/{name}"' for name in names)
         brokers = "".join(
@@ -274,14 +274,14 @@ def _write_evaluation(
         )
         key, clients, bundles = "rack", "", 16
     else:
-        path = "tables/lookups" if found.mapping else log if "://" in log else os.path.relpath(log, folder)
+        path = "tables/lookups" if form.mapping else log if "://" in log else os.path.relpath(log, folder)
         inputs = f"lookups = {json.dumps(path)}"
-        if found.mapping:
-            inputs += f'\n{"" if found.has_ownership else "# "}ownership = "tables/ownership"  # who owned which bundle'
-            inputs += "" if found.has_ownership else ", if the log says it"
+        if form.mapping:
+            inputs += f'\n{"" if form.has_ownership else "# "}ownership = "tables/ownership"  # who owned which bundle'
+            inputs += "" if form.has_ownership else ", if the log says it"
         inputs += "".join(f"\n{name} = {json.dumps(os.path.relpath(t, folder))}" for name, t in beside.tables.items())
-        key = next(iter(found.labels), "rack")
-        labels = list(found.labels.get(key, ()))[:_MOST] or ["a", "b", "c"]
+        key = next(iter(form.labels), "rack")
+        labels = list(form.labels.get(key, ()))[:_MOST] or ["a", "b", "c"]
         property_name = f"lookup.{key}"
         if beside.brokers:
             # Twice the average load of a broker, so that half of the capacity is used.
@@ -291,10 +291,10 @@ def _write_evaluation(
                 for name, ids in beside.brokers.items()
                 for broker in ids
             )
-        elif found.brokers and len(found.brokers) <= _MOST:
+        elif form.brokers and len(form.brokers) <= _MOST:
             brokers = "".join(
                 _write_entry(broker, properties={property_name: labels[place % len(labels)]})
-                for place, broker in enumerate(found.brokers)
+                for place, broker in enumerate(form.brokers)
             )
         else:
             brokers = _write_entry(
@@ -303,20 +303,20 @@ def _write_evaluation(
                 first=1,
                 properties={property_name: labels},
             )
-        clients = "" if found.labels else _CLIENTS
+        clients = "" if form.labels else _CLIENTS
         # Pulsar's own default. A log from another system becomes one namespace with the only bundles.
         bundles = beside.bundles or (
-            64 if "persistent://log/" in found.mapping or "shipped:access-log" in found.mapping else 4
+            64 if "persistent://log/" in form.mapping or "shipped:access-log" in form.mapping else 4
         )
-    if found is not None and not found.labels:
+    if form is not None and not form.labels:
         preferring = """\
     "shipped:power-of-two",     # the less used of two brokers drawn at random
     # "shipped:rack-then-load", # the client's rack first, but not at any price; once clients have labels, see below"""
     elif key == "rack":
         preferring = '    "shipped:rack-then-load",   # the client\'s rack first, but not at any price'
     else:
-        wanted = f'{{ use = "property-match", key = {json.dumps(key)}, weight = 0.7 }}'
-        scorers = f'[{wanted}, {{ use = "headroom", weight = 0.3 }}]'
+        scorer = f'{{ use = "property-match", key = {json.dumps(key)}, weight = 0.7 }}'
+        scorers = f'[{scorer}, {{ use = "headroom", weight = 0.3 }}]'
         name = json.dumps(f"{key}-then-load")
         preferring = f"    # the client's {key} first, but not at any price\n"
         preferring += f'    {{ name = {name}, scorers = {scorers}, selector = "best", shedder = "threshold" }},'

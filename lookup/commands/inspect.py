@@ -129,9 +129,9 @@ def _iter_rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
 def _format_shares(counts: Mapping[str, int], total: int, *, rest: str = "others") -> str:
     """Format the greatest shares, and the remainder under a name of its own."""
     named = [(name, count) for name, count in counts.items() if name]
-    left = counts.get("", 0) + sum(count for _, count in named[_SHOWN:])
-    shown = [f"{name} {count / total:.1%}" for name, count in named[:_SHOWN]]
-    return ", ".join([*shown, *([f"{rest} {left / total:.1%}"] if left and shown else [])])
+    others = counts.get("", 0) + sum(count for _, count in named[_SHOWN:])
+    parts = [f"{name} {count / total:.1%}" for name, count in named[:_SHOWN]]
+    return ", ".join([*parts, *([f"{rest} {others / total:.1%}"] if others and parts else [])])
 
 
 COMMAND = Command(

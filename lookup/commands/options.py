@@ -160,8 +160,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # argparse does not have a public place for this message, so tests/commands/test_options.py pins the result.
         if action.choices is not None and value not in action.choices:
-            what = f"{action.option_strings[0]}: there is no" if action.option_strings else "there is no command"
-            self.error(f"{what} {value!r}; {suggestion(str(value), map(str, action.choices))}")
+            problem = f"{action.option_strings[0]}: there is no" if action.option_strings else "there is no command"
+            self.error(f"{problem} {value!r}; {suggestion(str(value), map(str, action.choices))}")
 
 
 def parse_command(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
@@ -169,9 +169,9 @@ def parse_command(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     arguments, rest = parser.parse_known_args(argv)
     reached: Parser = getattr(arguments, "parser", parser)
     # A command with subcommands accepts its flags before their names as well, but the subcommand does not get them.
-    for word, given in zip(reached.prog.split()[1:], argv, strict=False):
-        if word != given and given.startswith("-"):
-            reached.error(f"{given.partition('=')[0]} stands before the command; it comes after `{reached.prog}`")
+    for word, argument in zip(reached.prog.split()[1:], argv, strict=False):
+        if word != argument and argument.startswith("-"):
+            reached.error(f"{argument.partition('=')[0]} stands before the command; it comes after `{reached.prog}`")
     if rest:
         flag = rest[0].partition("=")[0]
         if not flag.startswith("-"):
@@ -179,8 +179,8 @@ def parse_command(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         if flag == "--config" and hasattr(arguments, "config"):
             words = [str(action.metavar) for action in reached._actions if not action.option_strings]
             reached.error(f"--config: give the file without this flag, as in `{reached.prog} {' '.join(words)}`")
-        known = [name for action in reached._actions for name in action.option_strings]
-        reached.error(f"there is no flag {flag}; {suggestion(flag, known)}")
+        flags = [name for action in reached._actions for name in action.option_strings]
+        reached.error(f"there is no flag {flag}; {suggestion(flag, flags)}")
     missing = [
         name
         for dest, name in reached.needed.items()
@@ -240,8 +240,8 @@ def add_format(parser: Parser, *forms: str) -> None:
 
 def add_master(parser: Parser) -> None:
     """Add `--master`."""
-    what = "Spark's master, like local[*] or sc://host, or none to run in this process without Java"
-    parser.add_argument("--master", metavar="URL", help=f"{what} (default: none below 200,000 rows, else local[*])")
+    text = "Spark's master, like local[*] or sc://host, or none to run in this process without Java"
+    parser.add_argument("--master", metavar="URL", help=f"{text} (default: none below 200,000 rows, else local[*])")
 
 
 def add_plugin_files(parser: Parser, what: str = "parts or log readers") -> None:

@@ -104,7 +104,7 @@ def _run(arguments: argparse.Namespace) -> int:
         require_apart({"output": arguments.output}, {name: getattr(arguments, name) for name in inputs})
         require_free(arguments.output, force=arguments.force)
     with progress("reading settings") as stage:
-        made = plan(
+        result = plan(
             source,
             policy=arguments.policy or DEFAULT_POLICY,
             max_moves=arguments.max_moves,
@@ -115,10 +115,10 @@ def _run(arguments: argparse.Namespace) -> int:
             progress=stage,
         )
         if arguments.output is not None:
-            made.write(arguments.output, force=arguments.force)
+            result.write(arguments.output, force=arguments.force)
     if arguments.output is not None:
         note(f"the plan is {arguments.output}/{PLAN}; nothing was moved")
-    return _print(made.plan, arguments)
+    return _print(result.plan, arguments)
 
 
 def _print(document: MovePlan, arguments: argparse.Namespace) -> int:
@@ -150,10 +150,10 @@ def _print(document: MovePlan, arguments: argparse.Namespace) -> int:
 
 def _print_table(table: Table, *, whole: bool = True) -> None:
     rows = [[cell.text for cell in row] for row in table.cells]
-    shown = rows if whole else rows[:_ROWS]
-    plain_table(data_console(), table.columns, shown)
-    if len(shown) < len(rows):
-        note(f"{len(rows) - len(shown):,} more; --all shows them")
+    head = rows if whole else rows[:_ROWS]
+    plain_table(data_console(), table.columns, head)
+    if len(head) < len(rows):
+        note(f"{len(rows) - len(head):,} more; --all shows them")
 
 
 def _add_show_arguments(parser: Parser) -> None:

@@ -96,8 +96,8 @@ def _stop_at_the_end(session: SparkSession) -> Iterator[None]:
         code = _find_exit_code()
         if code is None:
             raise
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        raise PulsarLookupError(f"Spark's Java process ended too early, with {how}; out of memory?") from error
+        cause = f"signal {-code}" if code < 0 else f"exit code {code}"
+        raise PulsarLookupError(f"Spark's Java process ended too early, with {cause}; out of memory?") from error
 
 
 def _start_session(master: str | None) -> SparkSession:

@@ -47,8 +47,8 @@ _READERS: Mapping[str, Callable[..., WholeFile]] = {
 
 
 def _add_arguments(parser: Parser) -> None:
-    what = "TOML file of an evaluation, search, server, cluster or topics, or shipped:NAME of any file"
-    parser.need("config", nargs="?", metavar="FILE", help=what)
+    text = "TOML file of an evaluation, search, server, cluster or topics, or shipped:NAME of any file"
+    parser.need("config", nargs="?", metavar="FILE", help=text)
     add_set(parser, "evaluation.seeds=[1,2]")
     parser.add_argument("--resolved", action="store_true", help="print defaults too, and the source of each value")
     add_format(parser, "toml", "json")
@@ -96,9 +96,7 @@ def _show(arguments: argparse.Namespace, path: str) -> int:
 def _find_source(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
     path = key_path(loc)
     # A list in one line has one comment, though a file may have set one entry and a variable another.
-    within = (
-        source for known, source in sources.items() if known == path or known.startswith((f"{path}.", f"{path}["))
-    )
+    within = (source for key, source in sources.items() if key == path or key.startswith((f"{path}.", f"{path}[")))
     return ", ".join(dict.fromkeys(within))
 
 

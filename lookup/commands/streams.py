@@ -177,9 +177,9 @@ class Stages:
                 rate = rows * tasks / of / seconds
                 written = f"{rate / 1e6:.1f} M" if rate >= 1e6 else f"{rate:,.0f}"
                 parts.append(f"{written} rows/s")
-            left = seconds / tasks * (of - tasks) - min(since, seconds / tasks)
-            if left > 0:
-                parts.append(f"{_format_duration(left)} left")
+            remaining_s = seconds / tasks * (of - tasks) - min(since, seconds / tasks)
+            if remaining_s > 0:
+                parts.append(f"{_format_duration(remaining_s)} left")
         return f"{self._text}: {', '.join(parts)}"
 
     def _write(self) -> None:

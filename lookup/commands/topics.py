@@ -112,10 +112,10 @@ def pairs_of(texts: Iterable[str]) -> dict[str, str]:
     values: dict[str, str] = {}
     for key, value in chain.from_iterable(map(parse_each, texts)):
         # Of a key with invisible characters no later command could find the pair.
-        for what, text in (("key", key), ("value", value)):
+        for noun, text in (("key", key), ("value", value)):
             fault = unseen(text)
             if fault is not None:
-                raise ArgumentError(f"{shown(f'{key}={value}')}: the {what} {fault}")
+                raise ArgumentError(f"{shown(f'{key}={value}')}: the {noun} {fault}")
         if values.setdefault(key, value) != value:
             raise ArgumentError(f"{shown(key)} is given twice, as {shown(values[key])} and as {shown(value)}")
     return values

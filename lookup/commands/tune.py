@@ -74,8 +74,8 @@ def _run(arguments: argparse.Namespace) -> int:
     inputs = {f"inputs.{name}": path for name, path in given_inputs(selection.settings).items()}
     if isinstance(file.tune.evaluation, str):
         inputs["tune.evaluation"] = file.tune.evaluation
-    given = {"config": arguments.config, "broker_conf": arguments.broker_conf}
-    require_apart({"output": arguments.output}, given | inputs)
+    files = {"config": arguments.config, "broker_conf": arguments.broker_conf}
+    require_apart({"output": arguments.output}, files | inputs)
     with ExitStack() as stack:
         report_stage = stack.enter_context(progress("checking the inputs"))
         trials = LogTrials.of(file, selection, holdout=not arguments.no_holdout)
@@ -85,21 +85,21 @@ def _run(arguments: argparse.Namespace) -> int:
         )
         stack.enter_context(watched_by(report_stage.done))
         try:
-            found = search.finish(progress=report_stage, warn=warn)
+            result = search.finish(progress=report_stage, warn=warn)
         except BaseException as error:
             if is_interruption(error):
                 without = " without --force" if arguments.force else ""
                 raise KeyboardInterrupt(f"the same command{without} goes on with the search") from None
             raise
-    return _deliver(found, arguments.format)
+    return _deliver(result, arguments.format)
 
 
-def _deliver(found: Tuning, form: str | None) -> int:
+def _deliver(result: Tuning, form: str | None) -> int:
     from lookup.logs.outputs import keeps
     from lookup.tuning.document import read_figures
 
-    with keeps(found.folder):
-        document = found.document()
+    with keeps(result.folder):
+        document = result.document()
         if form == "json":
             print_json(document)
         else:
@@ -107,8 +107,8 @@ def _deliver(found: Tuning, form: str | None) -> int:
         report = (
             f", in sealed/ the report of the finalists on {confirmation(document)}" if document["finalists"] else ""
         )
-        note(f"results are in {found.folder}: tune.json for programs{report}")
-    return found.exit_code
+        note(f"results are in {result.folder}: tune.json for programs{report}")
+    return result.exit_code
 
 
 def _print(document: Mapping[str, Any], figures: Figures) -> None:
@@ -118,21 +118,21 @@ def _print(document: Mapping[str, Any], figures: Figures) -> None:
     if document["finalists"]:
         console.print()
         plain_table(console, *figure_rows(document, figures))
-    for one in document["recommended"]:
-        _print_recommended(one, figures[one["candidate"], SEALED]["moves"].value)
+    for candidate in document["recommended"]:
+        _print_recommended(candidate, figures[candidate["candidate"], SEALED]["moves"].value)
 
 
-def _print_recommended(one: Mapping[str, Any], moves: float) -> None:
+def _print_recommended(candidate: Mapping[str, Any], moves: float) -> None:
     console = data_console()
-    lines = [f"candidate {one['candidate']} of the space {one['space']}:"]
+    lines = [f"candidate {candidate['candidate']} of the space {candidate['space']}:"]
     if not math.isnan(moves):
         lines.append(f"about {moves:,.0f} moves a day")
-    lines += ["", "broker.conf:", *one["patch"].splitlines()] if one["patch"] else []
-    lines += ["", one["caution"]] if one.get("caution") else []
-    if one["dynamic"]:
-        lines += ["", "in a running cluster:", *one["dynamic"], "", "and back:", *one["back"]]
-    lines += ["", restart_text(one["restart"])] if one["restart"] else []
-    lines += ["", "as a policy:", *to_toml({"policies": [one["policy"]]}).splitlines()]
+    lines += ["", "broker.conf:", *candidate["patch"].splitlines()] if candidate["patch"] else []
+    lines += ["", candidate["caution"]] if candidate.get("caution") else []
+    if candidate["dynamic"]:
+        lines += ["", "in a running cluster:", *candidate["dynamic"], "", "and back:", *candidate["back"]]
+    lines += ["", restart_text(candidate["restart"])] if candidate["restart"] else []
+    lines += ["", "as a policy:", *to_toml({"policies": [candidate["policy"]]}).splitlines()]
     console.print()
     for line in lines:
         console.print(plain(line), soft_wrap=True)

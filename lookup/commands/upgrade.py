@@ -65,15 +65,15 @@ def upgrade_of(path: str, running: Release, to: Release) -> Upgrade:
     }
     olds = {key: old for key, (old, _) in changed.items() if key != BUNDLES_KEY}
     acting = {key for key, old in olds.items() if read_today(path, to, {key: old}).fates[key] == ACTS}
-    known, kept = [_collect_effect(read_today(path, to), acting)], {}
+    effects, groups = [_collect_effect(read_today(path, to), acting)], {}
     # Single keys first, since the pair is kept only if neither of its keys is enough.
     for group in chain(((key,) for key in olds), [PAIR]):
         keys = {key: olds[key] for key in group if key in acting}
         effect = _collect_effect(read_today(path, to, keys), acting)
-        if effect not in known:
-            known.append(effect)
-            kept[f"keep-{_build_slug(group[0])}"] = keys
-    return Upgrade(to, changed, kept)
+        if effect not in effects:
+            effects.append(effect)
+            groups[f"keep-{_build_slug(group[0])}"] = keys
+    return Upgrade(to, changed, groups)
 
 
 def _collect_effect(today: Today, acting: Collection[str]) -> Mapping[str, object]:
