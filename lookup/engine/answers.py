@@ -112,27 +112,27 @@ def checked_reads(part: Any) -> frozenset[str]:
 
 @lru_cache  # every cycle asks
 def _check_names(name: str, reads: frozenset[str]) -> frozenset[str]:
-    known = ALL_READS | LOAD_DETAILS
+    fields = ALL_READS | LOAD_DETAILS
     # An unknown name would make cached decisions wrong in silence, so a misspelt one ends the run.
     for entry in sorted(map(str, reads - ALL_READS - LOAD_DETAILS)):
         if not entry.removeprefix("properties.") or not entry.startswith("properties."):
-            raise ContractError(f"part {name!r} declares to read {entry!r}; {suggestion(entry, known)}")
+            raise ContractError(f"part {name!r} declares to read {entry!r}; {suggestion(entry, fields)}")
     # Figures of the load are part of it.
     return reads | {"view.load"} if reads & LOAD_DETAILS else reads
 
 
-def _read_numbers(part: str, what: str, answer: Any, count: int) -> Floats:
+def _read_numbers(part: str, noun: str, answer: Any, count: int) -> Floats:
     try:
-        given = np.asarray(exhaust_generator(answer))
-        values = given.astype(np.float64, copy=False) if given.dtype.kind in _NUMERIC_KINDS else None
+        array = np.asarray(exhaust_generator(answer))
+        values = array.astype(np.float64, copy=False) if array.dtype.kind in _NUMERIC_KINDS else None
     except (TypeError, ValueError, OverflowError) as error:
-        raise ContractError(f"part {part!r} answered {what} that are no numbers: {error}") from None
+        raise ContractError(f"part {part!r} answered {noun} that are no numbers: {error}") from None
     if values is None:
-        raise ContractError(f"part {part!r} answered {what} that are no numbers: {given.ravel().tolist()[:1]}")
+        raise ContractError(f"part {part!r} answered {noun} that are no numbers: {array.ravel().tolist()[:1]}")
     if not values.ndim:
-        raise ContractError(f"part {part!r} answered {answer!r}, not {what}, one for each broker")
+        raise ContractError(f"part {part!r} answered {answer!r}, not {noun}, one for each broker")
     if values.shape != (count,):
-        raise ContractError(f"part {part!r} answered {what} of shape {values.shape} for {count} brokers")
+        raise ContractError(f"part {part!r} answered {noun} of shape {values.shape} for {count} brokers")
     return values
 
 

@@ -167,8 +167,8 @@ class PartBuilder:
         }
         # A parameter whose name is a word of Python's has an underscore after it in the class, as in `class_`.
         written = {f"{name}_" if iskeyword(name) else name: value for name, value in spec.parameters.items()}
-        given = self._complete_parameters(part_class, {**written, **built})
-        values = self._validate_values(part_class, given, where)
+        parameters = self._complete_parameters(part_class, {**written, **built})
+        values = self._validate_values(part_class, parameters, where)
         if values is None or None in built.values():
             return None
         try:
@@ -178,7 +178,7 @@ class PartBuilder:
             raise
         except Exception as error:  # noqa: BLE001  a third party's class may raise anything
             # A value out of `broker.conf` is not in the table the sentence points at, so its origin is named.
-            origins = [f"{name} comes from {self._describe_key(key)}" for name, key in given.keys.items()]
+            origins = [f"{name} comes from {self._describe_key(key)}" for name, key in parameters.keys.items()]
             self.problems.append("; ".join([f"{where}: {error}", *origins]))
             return None
         except BaseException as error:  # noqa: BLE001  one that exits says nothing by itself
@@ -249,20 +249,20 @@ class PartBuilder:
         source = self._sources.get(key)
         return f"{source}: {key} = {shown(self._conf[key])}" if source else f"{key} = {shown(self._conf[key])}"
 
-    def _build_children(self, slot: ChildSlot, given: Any, where: str) -> Any:
-        if slot.is_many and isinstance(given, list | tuple):
-            built = [self._build_child(slot.kind, entry, f"{where}[{n}]") for n, entry in enumerate(given)]
+    def _build_children(self, slot: ChildSlot, entries: Any, where: str) -> Any:
+        if slot.is_many and isinstance(entries, list | tuple):
+            built = [self._build_child(slot.kind, entry, f"{where}[{n}]") for n, entry in enumerate(entries)]
             return None if None in built else tuple(built)
-        if slot.is_many or isinstance(given, list | tuple):
+        if slot.is_many or isinstance(entries, list | tuple):
             self.problems.append(
-                f"{where}: takes {'a list of parts' if slot.is_many else 'one part'}, not {shown(given)}"
+                f"{where}: takes {'a list of parts' if slot.is_many else 'one part'}, not {shown(entries)}"
             )
             return None
-        return self._build_child(slot.kind, given, where)
+        return self._build_child(slot.kind, entries, where)
 
-    def _build_child(self, kind: str, given: Any, where: str) -> Any:
+    def _build_child(self, kind: str, content: Any, where: str) -> Any:
         try:
-            spec = PartSpec.model_validate(given)
+            spec = PartSpec.model_validate(content)
         except ValidationError as error:
             self.problems.extend(_write_sentence(where, entry) for entry in error.errors())
             return None
@@ -270,24 +270,24 @@ class PartBuilder:
             self.problems.append(f"{where}.weight: only a policy's own scorers have a weight")
         return self.part(kind, spec, where)
 
-    def _validate_values(self, part_class: type[Any], given: _Given, where: str) -> dict[str, Any] | None:
+    def _validate_values(self, part_class: type[Any], content: _Given, where: str) -> dict[str, Any] | None:
         parameters, children = parameters_of(part_class), child_kinds(part_class)
-        known = [entry.name for entry in parameters]
-        unknown = [name for name in given.values if name not in known]
+        names = [entry.name for entry in parameters]
+        unknown = [name for name in content.values if name not in names]
         for name in unknown:
-            hint = suggestion(name, [each.rstrip("_") for each in known])
+            hint = suggestion(name, [each.rstrip("_") for each in names])
             self.problems.append(f"{where}: {part_class.name!r} has no parameter {shown(name)}; {hint}")
         needed = [e.name for e in parameters if e.default is MISSING and e.default_factory is MISSING]
-        missing = [name for name in needed if name not in given.values]
+        missing = [name for name in needed if name not in content.values]
         for name in missing:
             self.problems.append(f"{where}: {part_class.name!r} needs the parameter {name!r}")
         # JSON's strict mode fits TOML, where an array may be a tuple and an integer a float, but "5" is not a number.
-        plain = {name: value for name, value in given.values.items() if name not in unknown and name not in children}
+        plain = {name: value for name, value in content.values.items() if name not in unknown and name not in children}
         try:
             model = _model_of(part_class)  # type: ignore[arg-type]  # mypy takes no class for hashable
             filled = model.model_validate_json(json.dumps(plain, default=str), strict=True)
         except ValidationError as error:
-            self.problems.extend(self._write_sentence(where, entry, given.keys) for entry in error.errors())
+            self.problems.extend(self._write_sentence(where, entry, content.keys) for entry in error.errors())
             return None
         except PydanticUserError as error:
             self.problems.append(f"{where}: settings cannot fill {title_of(part_class)}: {error.message}")

@@ -51,7 +51,7 @@ class CycleSums:
     def document(self) -> dict[str, object]:
         """Convert the sums to a JSON object."""
         tables = {key: dict(sorted(getattr(self, key).items())) for key in ("reasons", "refused", "excess")}
-        short = {reason: asdict(found) for reason, found in sorted(self.short.items())}
+        short = {reason: asdict(shortfall) for reason, shortfall in sorted(self.short.items())}
         return {"shedder": self.shedder, "cycles": self.cycles, "accepted": self.accepted, **tables, "short": short}
 
     def add(self, other: CycleSums) -> None:
@@ -97,6 +97,6 @@ class CycleSums:
         return f" ({'; '.join(details)})" if details else ""
 
     def _keep_nearest(self, reason: str, short: Shortfall) -> None:
-        known = self.short.get(reason)
-        if known is None or short.nearness > known.nearness:
+        nearest = self.short.get(reason)
+        if nearest is None or short.nearness > nearest.nearness:
             self.short[reason] = short

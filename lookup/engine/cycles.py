@@ -159,12 +159,12 @@ class Turn(Generic[_Proposed]):
         if not isinstance(outcome, CycleOutcome):
             raise ContractError(f"{self.role} {self.part.name!r} ended with {outcome!r}, not a CycleOutcome")
         # The outcome becomes a row of a table, so a wrong one is rejected here, while its author is known.
-        given: Any = outcome
-        figures = (given.average, given.deviation, given.modelled_deviation, given.over, given.excess)
+        raw: Any = outcome
+        figures = (raw.average, raw.deviation, raw.modelled_deviation, raw.over, raw.excess)
         # Called in every cycle, so the usual types of figures are checked before an abstract class.
         are_numbers = all(figure is None or isinstance(figure, (float, int, Real)) for figure in figures)
-        are_numbers &= given.short is None or isinstance(given.short, Shortfall)
-        if not are_numbers or not isinstance(given.label, CycleLabel) or not isinstance(given.reason, CycleReason):
+        are_numbers &= raw.short is None or isinstance(raw.short, Shortfall)
+        if not are_numbers or not isinstance(raw.label, CycleLabel) or not isinstance(raw.reason, CycleReason):
             right = "a CycleLabel, a CycleReason, numbers or None, and a Shortfall or None would be right"
             raise ContractError(f"{self.role} {self.part.name!r} ended with {outcome!r}; {right}")
         return outcome
@@ -337,9 +337,9 @@ class _UnloadBooks(Books[Unload]):
 
     def _may_unload(self, index: int, request: LookupRequest, source: int, brokers: Candidates) -> bool:
         part: Any = self._policy.filters[index]
-        cut, view = self._policy.cuts[index](request), self._instant.seen_by(index)
+        facet, view = self._policy.cuts[index](request), self._instant.seen_by(index)
         try:
-            return bool(part.should_unload(cut, view.brokers[source], brokers, view))
+            return bool(part.should_unload(facet, view.brokers[source], brokers, view))
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a third party's code may raise anything

@@ -102,26 +102,26 @@ def explain(policy: Policy, request: LookupRequest, view: ClusterView) -> Explan
     # An instant of its own, since cached or counted answers must not affect later decisions.
     ballot = policy.ballot(request, Instant(policy, view))
     # Under `skip` no part ends the collection. The ballot shows whether a failure ends the decision.
-    asked, failures, names = replace(policy, on_error="skip"), Failures(), _name_scorers(policy)
-    instant = Instant(asked, view, failures)
-    kept, rejected = instant.offered, dict[str, BrokerVote]()
+    lenient, failures, names = replace(policy, on_error="skip"), Failures(), _name_scorers(policy)
+    instant = Instant(lenient, view, failures)
+    pool, rejected = instant.offered, dict[str, BrokerVote]()
     for index, part in enumerate(policy.filters):
-        if not len(kept) or (policy.on_error == "fail-closed" and failures.count):
+        if not len(pool) or (policy.on_error == "fail-closed" and failures.count):
             break
-        mask = asked.apply_filter(index, request, kept, instant)
-        cut, seen = asked.cuts[index](request), instant.seen_by(index)
-        for broker in kept.subset(~mask):
+        mask = lenient.apply_filter(index, request, pool, instant)
+        facet, part_view = lenient.cuts[index](request), instant.seen_by(index)
+        for broker in pool.subset(~mask):
             rejected[broker.id] = BrokerVote(
-                broker.id, reason=part.reason, detail=_find_detail(part, cut, broker, seen)
+                broker.id, reason=part.reason, detail=_find_detail(part, facet, broker, part_view)
             )
-        kept = kept.subset(mask)
+        pool = pool.subset(mask)
     totals, scores = dict[str, float](), dict[str, dict[str, float]]()
-    if ballot.declined is not Reason.POLICY_ERROR and len(kept):
+    if ballot.declined is not Reason.POLICY_ERROR and len(pool):
         for index, name in enumerate(names):
-            for broker_id, score in zip(kept.ids, asked.score(index, request, kept, instant).tolist(), strict=True):
+            for broker_id, score in zip(pool.ids, lenient.score(index, request, pool, instant).tolist(), strict=True):
                 scores.setdefault(broker_id, {})[name] = score
         # Asked again instead of added up here, so that the sum is rounded as it is in a decision.
-        totals = dict(zip(kept.ids, asked.scores(request, kept, instant).tolist(), strict=True))
+        totals = dict(zip(pool.ids, lenient.scores(request, pool, instant).tolist(), strict=True))
     votes = []
     for broker_id in instant.offered.ids:
         vote = BrokerVote(broker_id, score=totals.get(broker_id), scores=scores.get(broker_id, {}))
@@ -147,10 +147,10 @@ def _find_detail(part: Any, request: LookupRequest, broker: Broker, view: Cluste
 
 def _name_scorers(policy: Policy) -> list[str]:
     """Name the scorers as settings do. The second with the same name becomes `name#2`."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     names = []
     for term in policy.scorers:
         name = term.scorer.name
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
     return names

@@ -56,7 +56,7 @@ def check_foreign(policies: Iterable[Policy]) -> dict[str, str]:
     Raises:
         ContractError: with the policy, if a part cannot be called.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for policy in policies:
         for _, part in foreign_of(policy):
             try:
@@ -64,8 +64,8 @@ def check_foreign(policies: Iterable[Policy]) -> dict[str, str]:
             except ContractError as error:
                 raise ContractError(f"policy {policy.name!r}: {error}") from None
             if why is not None:
-                found[policy.name] = why
-    return found
+                reasons[policy.name] = why
+    return reasons
 
 
 def about_foreign(policies: Iterable[Policy], unrepeatable: Mapping[str, str]) -> list[str]:
@@ -78,9 +78,9 @@ def about_foreign(policies: Iterable[Policy], unrepeatable: Mapping[str, str]) -
     for policy in policies:
         if foreign_of(policy):
             why = unrepeatable.get(policy.name)
-            drawn = "" if why is None else f"{why}, so its runs are not repeatable and its replicates not paired; "
+            clause = "" if why is None else f"{why}, so its runs are not repeatable and its replicates not paired; "
             sentences.append(
-                f"policy {shown(policy.name)}: {drawn}it runs in Java, where parts are not probed for salt"
+                f"policy {shown(policy.name)}: {clause}it runs in Java, where parts are not probed for salt"
             )
     return sentences
 

@@ -25,8 +25,8 @@ def capacities(roster: Roster, assumed: float | None) -> Floats:
     Args:
         assumed: the value for every broker, if it is unknown for all of them.
     """
-    given = (broker.capacity if assumed is None else assumed for broker in roster)
-    column = np.array([np.nan if capacity is None else capacity for capacity in given], dtype=np.float64)
+    values = (broker.capacity if assumed is None else assumed for broker in roster)
+    column = np.array([np.nan if capacity is None else capacity for capacity in values], dtype=np.float64)
     column.flags.writeable = False
     return column
 

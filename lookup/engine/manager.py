@@ -152,8 +152,8 @@ class LoadManager:
         for bundle in orphans:
             self._take(bundle, "forced", self._tick_us)
         if roster.ids != self.roster.ids:
-            known = [self.roster.number(broker) for broker in roster.ids]
-            self._load = self._load.renumber([-1 if number is None else number for number in known]).read_only()
+            numbers = [self.roster.number(broker) for broker in roster.ids]
+            self._load = self._load.renumber([-1 if number is None else number for number in numbers]).read_only()
             self._moved.clear()
             self.ownership.renumber(roster.ids)
         self.roster, self.registered = roster, registered.copy()
@@ -262,11 +262,11 @@ class LoadManager:
         # Every assignment may change the memory, so such a ballot holds for one request only.
         if "view.memory" in self.policy.reads:
             return self.policy.ballot(request, instant)
-        known = self._ballots.get(key)
-        if known is None:
-            known = self.policy.ballot(request, instant)
-            self._ballots[key] = known
-        return known
+        ballot = self._ballots.get(key)
+        if ballot is None:
+            ballot = self.policy.ballot(request, instant)
+            self._ballots[key] = ballot
+        return ballot
 
     def leader(self) -> int | None:
         """Find the broker that serves the load manager's own topics, which is the first registered one.
@@ -319,8 +319,8 @@ class LoadManager:
             return IDLE_CYCLE
         unloading = Unloading(self._book_unload, self._choose_destination if self.policy.destination_first else None)
         # Only a shedder with limits in bytes sees bytes. For all others the weight of lookups is the load.
-        shown = None if self._bytes is None else in_bytes(instant.view, *self._bytes)
-        return run_sheds(self.policy, instant, memory, unloading, shown=shown)
+        view = None if self._bytes is None else in_bytes(instant.view, *self._bytes)
+        return run_sheds(self.policy, instant, memory, unloading, shown=view)
 
     def _is_due(self) -> bool:
         """Check whether a cycle is due. The first comes one interval after the first tick.
@@ -365,8 +365,8 @@ class LoadManager:
 
         Decisions and changes are kept until they are taken, so a caller that runs for long has to take both.
         """
-        taken, self._decisions = self._decisions, []
-        return taken
+        decisions, self._decisions = self._decisions, []
+        return decisions
 
     def take_changes(self) -> list[OwnershipChange]:
         """Return the changes of ownership since the last call."""
@@ -449,15 +449,15 @@ class LoadManager:
 
     def _book_unload(self, unload: Unload) -> None:
         self._unloaded[unload.bundle] = self._tick_us
-        drawn = self._drawn.get(unload.bundle)
-        if drawn is not None:
+        destination = self._drawn.get(unload.bundle)
+        if destination is not None:
             owner = self.ownership.owner(unload.bundle)
             if owner is not None:
                 self._moved[unload.bundle] = owner
             # The view shows true owners as long as no bundle has moved.
             self._instant = None
             self._take(unload.bundle, "shed", self._tick_us, reason=unload.reason)
-            self._give(unload.bundle, drawn, self._tick_us, decided=True)
+            self._give(unload.bundle, destination, self._tick_us, decided=True)
             return
         number = None if unload.destination is None else self._find_registered(unload.destination)
         self._move(unload.bundle, "shed", number, unload.reason)
@@ -501,8 +501,8 @@ class LoadManager:
         return number if number is not None and self.registered[number] else None
 
 
-def _require_column(what: str, column: NDArray[Any], roster: Roster) -> None:
+def _require_column(noun: str, column: NDArray[Any], roster: Roster) -> None:
     if column.shape != (len(roster),):
         raise ArgumentError(
-            f"{what} has {column.size} values for the {len(roster)} brokers of the roster, not one for each"
+            f"{noun} has {column.size} values for the {len(roster)} brokers of the roster, not one for each"
         )

@@ -57,22 +57,22 @@ def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
         with guard_call(f"metric {metric.name!r} raised "):
             answer: Any = metric.keys(batch)
             # A text is iterable as well, but its letters are no keys.
-            given = (
+            batch_keys = (
                 tuple(read_bounded(answer))
                 if isinstance(answer, Iterable) and not isinstance(answer, str | bytes)
                 else None
             )
-        if given is None or not all(
+        if batch_keys is None or not all(
             # Half of a surrogate pair cannot be written down.
             key is None or (isinstance(key, str) and key == key.encode(errors="ignore").decode())
-            for key in given
+            for key in batch_keys
         ):
             right = "a sequence of texts or None is asked for, (None,) for one number"
             raise _build_breach(metric, f"{shown(answer)} for its keys; {right}")
-        unknown = [key for key in given if key is not None and every is not None and key not in every]
+        unknown = [key for key in batch_keys if key is not None and every is not None and key not in every]
         if unknown:
             raise _build_breach(metric, f"the key {unknown[0]!r}, which is not in its every_key, {every}")
-        keys |= dict.fromkeys(given)
+        keys |= dict.fromkeys(batch_keys)
     return tuple(keys)
 
 
@@ -95,13 +95,13 @@ def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
         PluginError: if it raises, or its answer has other values than finite real numbers of that shape.
     """
     # If no batch has any, the metric is called for the last, since it determines the number of columns of the sums.
-    asked = [place for place, batch in enumerate(batches) if _is_counted(metric, batch)] or [len(batches) - 1]
+    places = [place for place, batch in enumerate(batches) if _is_counted(metric, batch)] or [len(batches) - 1]
     # A copy, since totals are added up in place and batches' sums may be views of the metric's own arrays.
-    total = _compute_sums(metric, batches[asked[0]], key).astype(np.float64)
+    total = _compute_sums(metric, batches[places[0]], key).astype(np.float64)
     by_batch = np.zeros((len(batches), total.shape[1]))
-    by_batch[asked[0]] = total.sum(axis=0)
+    by_batch[places[0]] = total.sum(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are rejected below
-        for place in asked[1:]:
+        for place in places[1:]:
             sums = _compute_sums(metric, batches[place], key)
             if sums.shape != total.shape:
                 raise _build_breach(
@@ -111,9 +111,9 @@ def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
             by_batch[place] = sums.sum(axis=0)
     if not np.isfinite(total).all():
         row, column = np.argwhere(~np.isfinite(total))[0].tolist()
-        what = f"the sum {total[row, column]} in row {row}, column {column} for key {key!r}"
+        problem = f"the sum {total[row, column]} in row {row}, column {column} for key {key!r}"
         raise _build_breach(
-            metric, f"{what}; sums are finite, since they are added up over bundles, cells and clusters"
+            metric, f"{problem}; sums are finite, since they are added up over bundles, cells and clusters"
         )
     return Sums(total, by_batch)
 
@@ -191,5 +191,5 @@ def _format_answer(answer: object) -> str:
     return shown(answer)
 
 
-def _build_breach(metric: Metric, what: str) -> PluginError:
-    return PluginError(f"metric {metric.name!r} answered {what}")
+def _build_breach(metric: Metric, problem: str) -> PluginError:
+    return PluginError(f"metric {metric.name!r} answered {problem}")

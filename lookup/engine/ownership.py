@@ -236,5 +236,5 @@ class OwnerBook:
 
     def take_changes(self) -> list[OwnershipChange]:
         """Return the changes since the last call."""
-        taken, self._changes = self._changes, []
-        return taken
+        changes, self._changes = self._changes, []
+        return changes

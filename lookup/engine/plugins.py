@@ -134,9 +134,9 @@ def _refuse_signatures(kind: str, registered: type[Any], where: str) -> None:
         try:
             signature.bind(*[None] * (implicit + len(arguments)))
         except TypeError:
-            taken = f"`{name}({', '.join(list(signature.parameters)[implicit:])})`"
+            form = f"`{name}({', '.join(list(signature.parameters)[implicit:])})`"
             right = f"`{name}({', '.join(arguments)})`, as its protocol has it"
-            raise PluginError(f"{where} has {taken}, which cannot be called as {right}") from None
+            raise PluginError(f"{where} has {form}, which cannot be called as {right}") from None
 
 
 def _refuse_declarations(registered: type[Any], where: str) -> None:
@@ -208,11 +208,11 @@ class Registry:
         Raises:
             PluginError: with the closest names, or all known ones.
         """
-        known = self.classes[kind]
-        if name not in known:
-            what = kind.removesuffix("s").replace("_", " ")
-            raise PluginError(f"no {what} named {name!r}; {suggestion(name, known, nothing='known: none')}")
-        return known[name]
+        classes = self.classes[kind]
+        if name not in classes:
+            noun = kind.removesuffix("s").replace("_", " ")
+            raise PluginError(f"no {noun} named {name!r}; {suggestion(name, classes, nothing='known: none')}")
+        return classes[name]
 
 
 def load_plugins(files: Sequence[Path | str] = ()) -> Registry:
@@ -237,8 +237,8 @@ def load_plugins(files: Sequence[Path | str] = ()) -> Registry:
         sources.append(PluginSource(point.name, origin))
     for path in map(Path, files):
         if manager.has_plugin(path.stem):
-            taken = f"would be called {path.stem!r}, as another plug-in is; rename the file"
-            raise PluginError(f"plug-in file {path} {taken}")
+            problem = f"would be called {path.stem!r}, as another plug-in is; rename the file"
+            raise PluginError(f"plug-in file {path} {problem}")
         _register(manager, _module_of(path), path.stem, str(path))
         sources.append(PluginSource(path.stem, str(path)))
     try:
@@ -321,7 +321,7 @@ def _collect_classes(kind: str, registered: Iterable[Any]) -> Mapping[str, type[
     for entry in registered:
         name = checked_name(kind, entry)
         if name in classes:
-            taken = title_of(classes[name])
-            raise PluginError(f"{title_of(entry)} defines its name as {name!r}, which {taken} already uses")
+            owner = title_of(classes[name])
+            raise PluginError(f"{title_of(entry)} defines its name as {name!r}, which {owner} already uses")
         classes[name] = entry
     return dict(sorted(classes.items()))

@@ -123,18 +123,18 @@ class Policy:
         Raises:
             PluginError: if a filter raises.
         """
-        kept = list(range(len(self.filters)))
+        indices = list(range(len(self.filters)))
         for index, part in enumerate(self.filters):
             with guard_call(f"filter {part.name!r} raised "):
                 is_idle = getattr(part, "is_idle", None)
                 if is_idle is not None and is_idle(namespaces):
-                    kept.remove(index)
-        if len(kept) == len(self.filters):
+                    indices.remove(index)
+        if len(indices) == len(self.filters):
             return self
         choice = self.second_choice
         if choice is not None:
-            choice = replace(choice, filters=sum(index < choice.filters for index in kept))
-        return replace(self, filters=tuple(self.filters[index] for index in kept), second_choice=choice)
+            choice = replace(choice, filters=sum(index < choice.filters for index in indices))
+        return replace(self, filters=tuple(self.filters[index] for index in indices), second_choice=choice)
 
     @cached_property
     def part_reads(self) -> tuple[frozenset[str], ...]:
@@ -201,7 +201,7 @@ class Policy:
     def _build_second_instant(self, ballot: Ballot, request: LookupRequest, instant: Instant) -> Instant:
         if not ballot.offers:
             return instant
-        memory = copy.deepcopy({key: dict(kept) for key, kept in instant.view.memory.items()})
+        memory = copy.deepcopy({key: dict(values) for key, values in instant.view.memory.items()})
         broker = instant.view.brokers[ballot.numbers[0]]
         self.observe(memory, request, broker, ballot.offers, instant, is_assigned=False)
         view = replace(instant.view, memory=MappingProxyType(memory))
@@ -275,9 +275,9 @@ class Policy:
     ) -> NDArray[np.bool_]:
         """Call one filter by its index, and return a read-only mask of shape (n_candidates,)."""
         answers, key = self._find_cache(index, request, brokers, instant)
-        known = None if answers is None else answers.get(key)
-        if known is not None:
-            return known
+        answer = None if answers is None else answers.get(key)
+        if answer is not None:
+            return answer
         before = instant.failures.count
         mask = self._call_filter(index, request, brokers, instant)
         # Failures are not cached, so the next request calls the part, and counts, again.
@@ -318,9 +318,9 @@ class Policy:
         """Call one scorer by its index, and return its own scores, shape (n_candidates,), read-only."""
         scorer, slot = self.scorers[index].scorer, len(self.filters) + index
         answers, key = self._find_cache(slot, request, brokers, instant)
-        known = None if answers is None else answers.get(key)
-        if known is not None:
-            return known
+        cached = None if answers is None else answers.get(key)
+        if cached is not None:
+            return cached
         answer = self._call_part(
             scorer.name,
             request,
@@ -362,9 +362,9 @@ class Policy:
         Raises:
             PolicyError: if a part raises and `on_error` is stop.
         """
-        for part, cut in self._keepers:
-            kept = memory.setdefault(memory_key(part), {})
-            self._note(part, request, failures, partial(part.remember, kept, cut(request), broker))
+        for part, facet in self._keepers:
+            notes = memory.setdefault(memory_key(part), {})
+            self._note(part, request, failures, partial(part.remember, notes, facet(request), broker))
         return bool(self._keepers)
 
     def observe(
@@ -385,11 +385,11 @@ class Policy:
             instant: the instant of the decision.
             is_assigned: as in `Offer`.
         """
-        for (index, part, cut), offered in product(self._observers, offers):
+        for (index, part, facet), offered in product(self._observers, offers):
             # Before its memory is changed, since the offer shows the memory at the decision.
             offer = Offer(offered, instant.seen_by(index), is_assigned)
-            kept = memory.setdefault(memory_key(part), {})
-            self._note(part, request, instant.failures, partial(part.observe, kept, cut(request), broker, offer))
+            notes = memory.setdefault(memory_key(part), {})
+            self._note(part, request, instant.failures, partial(part.observe, notes, facet(request), broker, offer))
         return bool(self._observers and offers)
 
     def _note(self, part: Any, request: LookupRequest, failures: Failures, note: Callable[[], None]) -> None:
@@ -415,12 +415,12 @@ class Policy:
     @cached_property
     def _observers(self) -> tuple[tuple[int, Any, Callable[[LookupRequest], LookupRequest]], ...]:
         named = zip(self.parts, self.cuts, strict=True)
-        return tuple((index, part, cut) for index, (part, cut) in enumerate(named) if hasattr(part, "observe"))
+        return tuple((index, part, facet) for index, (part, facet) in enumerate(named) if hasattr(part, "observe"))
 
     @cached_property
     def _keepers(self) -> tuple[tuple[Any, Callable[[LookupRequest], LookupRequest]], ...]:
         named = zip(self.parts, self.cuts, strict=True)
-        return tuple((part, cut) for part, cut in named if hasattr(part, "remember"))
+        return tuple((part, facet) for part, facet in named if hasattr(part, "remember"))
 
     @cached_property
     def cuts(self) -> tuple[Callable[[LookupRequest], LookupRequest], ...]:
@@ -442,8 +442,8 @@ class Policy:
             return _FAILED
 
     def _record_failure(self, part: str, request: LookupRequest, error: BaseException, failures: Failures) -> None:
-        what = f"policy {self.name!r}: part {part!r} raised {describe_error(error)}"
-        message = f"{what}; it was asked about {request.topic or request.bundle} {dict(request.properties)}"
+        problem = f"policy {self.name!r}: part {part!r} raised {describe_error(error)}"
+        message = f"{problem}; it was asked about {request.topic or request.bundle} {dict(request.properties)}"
         if self.on_error == "stop":
             raise PolicyError(message) from error
         failures.note(message)

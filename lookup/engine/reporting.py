@@ -148,16 +148,16 @@ class ReportBoard:
         load = figures.throughput
         # If no rate of messages is known, the load's changes are its changes.
         rate = load if figures.rates is None else figures.rates
-        seen = self.measure(Measured(figures.usage, load, rate, bundles, figures.topics), now_us)
+        report = self.measure(Measured(figures.usage, load, rate, bundles, figures.topics), now_us)
         return replace(
             figures,
-            usage=seen.usage,
-            max_usage=seen.max_usage,
-            throughput=seen.throughput,
-            smoothed_throughput=seen.throughput_ema,
-            topics=seen.topics,
-            updated_us=seen.reported_us,
-            rates=None if figures.rates is None else seen.rate,
+            usage=report.usage,
+            max_usage=report.max_usage,
+            throughput=report.throughput,
+            smoothed_throughput=report.throughput_ema,
+            topics=report.topics,
+            updated_us=report.reported_us,
+            rates=None if figures.rates is None else report.rate,
         )
 
     def leave(self, gone: NDArray[np.bool_], now_us: int) -> None:

@@ -88,8 +88,8 @@ def unsalted_parts(
     probe = _Probe([(_build_views(kind, topology), _asked_of(kind, requests)) for kind in some])
     # Brokers without load may make a part divide by zero, and numpy's warnings about that would only confuse.
     with np.errstate(all="ignore"):
-        found = {policy.name: probe.find_unsalted(policy) for policy in policies}
-    return {name: parts for name, parts in found.items() if parts}
+        by_policy = {policy.name: probe.find_unsalted(policy) for policy in policies}
+    return {name: parts for name, parts in by_policy.items() if parts}
 
 
 def probe_requests(bundles: Sequence[str], properties: Sequence[Mapping[str, str]]) -> list[LookupRequest]:
@@ -201,12 +201,12 @@ class _Probe:
     def _is_unsalted(self, policy: Policy) -> bool:
         """Check whether a policy's odds over equal brokers are uneven, and the same under every salt."""
         try:
-            known = self._known.get(policy)
+            is_unsalted = self._known.get(policy)
         except TypeError:  # a third party's part may have fields without a hash
             return self._depends_on_names(policy)
-        if known is None:
-            known = self._known[policy] = self._depends_on_names(policy)
-        return known
+        if is_unsalted is None:
+            is_unsalted = self._known[policy] = self._depends_on_names(policy)
+        return is_unsalted
 
     def _depends_on_names(self, policy: Policy) -> bool:
         try:

@@ -122,8 +122,8 @@ class ServiceUnitStateData:
         record = parsed_object(source, "service unit state data")
         state = record.get("state")
         if not isinstance(state, str) or state not in list(ServiceUnitState):
-            known = ", ".join(ServiceUnitState)
-            raise ArgumentError(f"state is {state!r}, which is not a state of a service unit: {known}")
+            states = ", ".join(ServiceUnitState)
+            raise ArgumentError(f"state is {state!r}, which is not a state of a service unit: {states}")
         brokers = {
             name: None if record.get(key) is None else text(record[key], key)
             for name, key in (("dst_broker", "dstBroker"), ("source_broker", "sourceBroker"))

@@ -128,13 +128,13 @@ def cannot_act(
     Args:
         mean_load: returns a broker's mean load, weight per second, None if unknown. Only called if there is a sentence.
     """
-    known = {"bytes": rates.has_bytes, "messages": rates.has_messages}
+    by_quantity = {"bytes": rates.has_bytes, "messages": rates.has_messages}
     return {
         policy.name: _write_sentence(policy.shedder, limits, rates, mean_load())
         for policy in policies
         if policy.shedder is not None and (limits := limits_of(policy.shedder))
         # A limit of 0 bytes is met by any load, so nothing has to be known of it.
-        if not any(known[limit.quantity] or (limit.quantity == "bytes" and not limit.value) for limit in limits)
+        if not any(by_quantity[limit.quantity] or (limit.quantity == "bytes" and not limit.value) for limit in limits)
     }
 
 
