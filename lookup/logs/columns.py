@@ -147,10 +147,10 @@ class Bounds:
         return float(value)
 
 
-def _check_choice(*known: str) -> Callable[[Any], str]:
+def _check_choice(*choices: str) -> Callable[[Any], str]:
     def check(value: Any) -> str:
-        if value not in known:
-            raise ValueError(f"{shown(value)} is none of {', '.join(known)}")
+        if value not in choices:
+            raise ValueError(f"{shown(value)} is none of {', '.join(choices)}")
         return str(value)
 
     return check

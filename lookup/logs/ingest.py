@@ -384,9 +384,9 @@ def _describe_lost(reports: Sequence[tasks.SourceReport], reader: LogReader) -> 
     elif requests and answers and answered + bad < answers:
         few = f"only {answered:,} of the" if answered else "none of the"
         yield f"{inside}, but {few} {rows:,} rows of LOOKUPS has an answer"
-    cut = sum(report.unfinished for report in reports)
-    if cut:
-        yield f"{quantity(cut, 'line')} that a container runtime cut in parts: the last part is missing"
+    lines = sum(report.unfinished for report in reports)
+    if lines:
+        yield f"{quantity(lines, 'line')} that a container runtime cut in parts: the last part is missing"
 
 
 def borrowed_clocks(borrowed: Mapping[str, int]) -> Iterator[str]:

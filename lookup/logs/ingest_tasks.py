@@ -262,8 +262,8 @@ class _Lines:
 
     def text(self, line: int) -> str | None:
         index = bisect_left(self._latest, line, key=lambda entry: entry[0])
-        found = index < len(self._latest) and self._latest[index][0] == line
-        return self._latest[index][1] if found else None
+        is_latest = index < len(self._latest) and self._latest[index][0] == line
+        return self._latest[index][1] if is_latest else None
 
 
 class _Stage:

@@ -193,8 +193,8 @@ def _list_versions() -> Sequence[tuple[str, str | None]]:
 def _check_versions(
     here: Sequence[tuple[str, str | None]], task: Callable[[_Item, _Shared], _Answer], item: _Item, shared: _Shared
 ) -> _Answer:
-    found = ((name, wanted, _version(name)) for name, wanted in here)
-    others = [f"{name} {has or 'not installed'} instead of {wanted}" for name, wanted, has in found if has != wanted]
+    versions = ((name, right, _version(name)) for name, right in here)
+    others = [f"{name} {has or 'not installed'} instead of {right}" for name, right, has in versions if has != right]
     if others:
         raise SettingsError(
             f"worker {socket.gethostname()} has {join_names(others)}; "
@@ -331,8 +331,8 @@ class _Fork:
         except (EOFError, ConnectionResetError):
             self._process.join()
             code = self._process.exitcode or 0
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            raise PulsarLookupError(f"a process that ran a task ended too early, with {how}; out of memory?") from None
+            end = f"signal {-code}" if code < 0 else f"exit code {code}"
+            raise PulsarLookupError(f"a process that ran a task ended too early, with {end}; out of memory?") from None
         # No mistake of the user's, which would be an answer.
         if error is not None:
             raise error

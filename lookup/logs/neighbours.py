@@ -53,13 +53,13 @@ def neighbours_of(log: str) -> Neighbours:
     brokers: dict[str, list[str]] = {}
     for cluster, broker in sorted({(row.get("cluster") or "", row["broker"]) for row in registered}):
         brokers.setdefault(cluster, []).append(broker)
-    known = [pair for pair, _ in software.most_common() if all(pair)]
+    pairs = [pair for pair, _ in software.most_common() if all(pair)]
     loads = [broker_load_from_json(row["load"]) for row in _rows(tables, "loads")]
     carried = sum(load.msg_throughput_in + load.msg_throughput_out for load in loads) / max(1, len(loads))
     if not carried:
         # Loads in bytes mean nothing without capacities in bytes.
         tables.pop("bundles", None)
-    return Neighbours(tables, brokers, known[0] if known else None, carried, _count_bundles(tables))
+    return Neighbours(tables, brokers, pairs[0] if pairs else None, carried, _count_bundles(tables))
 
 
 def _count_bundles(tables: Mapping[str, str]) -> int | None:

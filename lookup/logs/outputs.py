@@ -88,11 +88,11 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
             yield Draft(output.rstrip("/"), output)
         return
     with named_refusals(output):
-        folder, given = _make_hidden_folder(output, system, target)
+        folder, draft_path = _make_hidden_folder(output, system, target)
     # Under a volume that is mounted there, or a link, no folder can change places.
     is_beside = is_local and Path(folder).parent != path and not path.is_symlink()
     try:
-        yield Draft(given, output)
+        yield Draft(draft_path, output)
         if is_local:
             _require_ours(Path(folder), output)
         if not is_beside:
@@ -119,16 +119,16 @@ def _finish_killed(output: str, path: Path, old: Path, names: Sequence[str]) -> 
             _remove_earlier(old, path, names)
             return
         old.rename(path)
-    what = f": a run was killed while it replaced {output}; the earlier results are back, so begin again"
-    raise InputError(Argument("output"), what)
+    problem = f": a run was killed while it replaced {output}; the earlier results are back, so begin again"
+    raise InputError(Argument("output"), problem)
 
 
 def _require_ours(folder: Path, output: str) -> None:
     try:
         Path(folder, _MARK).unlink()
     except FileNotFoundError:
-        what = f": a later run writes {output}, and has taken the place of this one; name another folder"
-        raise InputError(Argument("output"), what) from None
+        problem = f": a later run writes {output}, and has taken the place of this one; name another folder"
+        raise InputError(Argument("output"), problem) from None
 
 
 def _replace(path: Path, new: Path, old: Path, names: Sequence[str]) -> None:
@@ -280,8 +280,8 @@ def create_file(path: str) -> Iterator[Any]:
             raise
         reason = _ARROW_PREFIX.sub("", str(error.strerror))
         # Up to the first hidden folder, which no user knows.
-        known = takewhile(lambda part: not part.startswith(".") or not part.strip("."), path.split("/"))
-        raise OSError(error.errno, reason, "/".join(known) or ".") from error
+        parts = takewhile(lambda part: not part.startswith(".") or not part.strip("."), path.split("/"))
+        raise OSError(error.errno, reason, "/".join(parts) or ".") from error
 
 
 def _locate_output(output: str) -> tuple[arrow_fs.FileSystem, str]:
@@ -308,16 +308,16 @@ def _find_nearest_folder(output: str, target: str) -> str:
 
 def _make_hidden_folder(output: str, system: arrow_fs.FileSystem, target: str) -> tuple[str, str]:
     # An existing output may be a mounted volume, whose parent is on another disk (no moves) and often not writable.
-    given = output.rstrip("/") if "://" in output else target
+    path = output.rstrip("/") if "://" in output else target
     parent, _, name = target.rpartition("/")
     hidden = f".{name}.{uuid4().hex[:8]}"
     exists = system.get_file_info(target).type is arrow_fs.FileType.Directory
     is_inside = exists and (os.path.ismount(target) or not os.access(parent or "/", os.W_OK))
-    around, around_given = (target, given) if is_inside else (parent, given.rpartition("/")[0])
+    around, around_given = (target, path) if is_inside else (parent, path.rpartition("/")[0])
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
     if is_local:
-        for left in Path(around or "/").glob(f"{glob.escape(f'.{name}.')}{'[0-9a-f]' * 8}"):
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in Path(around or "/").glob(f"{glob.escape(f'.{name}.')}{'[0-9a-f]' * 8}"):
+            shutil.rmtree(leftover, ignore_errors=True)
     system.create_dir(f"{around}/{hidden}", recursive=True)
     if is_local:
         Path(f"{around}/{hidden}", _MARK).touch()
@@ -359,7 +359,7 @@ def remove_folder(system: arrow_fs.FileSystem, path: str) -> None:
     """Remove a folder and everything in it, or raise OSError if that is refused."""
     # A store on top of a disk has folders as objects of their own, each of which is removed when it is empty. So each
     # pass removes one level of folders, while other stores remove all at once.
-    for left in range(_DEEPEST, -1, -1):
+    for tries in range(_DEEPEST, -1, -1):
         try:
             system.delete_dir(path)
         except FileNotFoundError:
@@ -368,7 +368,7 @@ def remove_folder(system: arrow_fs.FileSystem, path: str) -> None:
                 raise
             return
         except OSError:
-            if has_folders(system) or not left:
+            if has_folders(system) or not tries:
                 raise
         else:
             return

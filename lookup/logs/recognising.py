@@ -238,8 +238,8 @@ def _read_with_trials(trials: list[_Trial], first: str, path: str, lines: int, r
     for part in parts:
         _run_trial(part, head, path, registry)
     able = [(trial, part) for trial, part in zip(trials, parts, strict=True) if part.is_readable]
-    what = trials[0].proposal.what
-    remedy = f"is of another kind than {first}, {what}; name the files of one kind, and make a mapping for each kind"
+    kind = trials[0].proposal.what
+    remedy = f"is of another kind than {first}, {kind}; name the files of one kind, and make a mapping for each kind"
     if not able:
         # The first reason is better than the most frequent, as below a header that lacks a column every line is wrong.
         reason, count = next(iter(parts[0].reasons)), parts[0].reasons.total()
@@ -248,8 +248,8 @@ def _read_with_trials(trials: list[_Trial], first: str, path: str, lines: int, r
         try:
             other = _find_best_trials(path, _Head(head.raw[:_FEW]), registry)[0].proposal.what
         except InputError:
-            other = what
-        if other != what:
+            other = kind
+        if other != kind:
             raise InputError(f"{path}: {remedy}; it is {other}")
     for trial, part in able:
         trial.add(part)
@@ -276,19 +276,19 @@ def _propose_mappings(path: str, head: _Head, registry: Registry) -> Iterator[li
     day = "" if "://" in path else datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).date()
     # One log has lines for several of them, since a broker writes its lookups between lines of its web server.
     pulsar = []
-    for use, what in _PULSAR.items():
+    for use, kind in _PULSAR.items():
         mapping = f'use = "{use}"\n{_OWNER if use in ("jetty-access", "pulsar-broker") else ""}'
         mapping += _broker_ids(texts) if use == "pulsar-broker" else ""
-        pulsar.append(Proposal(what, mapping))
+        pulsar.append(Proposal(kind, mapping))
         if day and use != "pulsar-system-topics":
             clock_only = f'\n# The lines have a clock only: the day of the first one.\ndate = "{day}"\n'
             note = (
                 f"its lines have a clock and no day; the first one is taken for {day}, when the file was last written"
             )
-            pulsar.append(Proposal(what, mapping + clock_only, note=f"{note}: `date` in the mapping says it"))
+            pulsar.append(Proposal(kind, mapping + clock_only, note=f"{note}: `date` in the mapping says it"))
     yield pulsar
     yield [Proposal("an access log in the common or combined form", _ACCESS)]
-    yield [Proposal(what, f'use = "shipped:{name}"\n') for name, what in _SHIPPED.items()]
+    yield [Proposal(kind, f'use = "shipped:{name}"\n') for name, kind in _SHIPPED.items()]
     if not any(_BROKER_JSON.search(text) or _PULSAR_TEXT.search(text) for _, text in head.raw):
         yield from (proposals for table in tables if (proposals := column_mappings(table)))
     # Those of tables were tried as such.
@@ -357,8 +357,8 @@ def _explain_failure(tried: Sequence[_Trial], head: _Head) -> str:
         nearest = next((trial for trial in tried if trial.proposal.what == table.what and trial.reasons), None)
     if nearest is not None:
         reason, count = nearest.reasons.most_common(1)[0]
-        what = nearest.proposal.what
-        return f"looks like {what}, but {quantity(count, 'line')} of {lines:,} cannot be read: {reason}"
+        kind = nearest.proposal.what
+        return f"looks like {kind}, but {quantity(count, 'line')} of {lines:,} cannot be read: {reason}"
     if table is not None:
         return (
             f"looks like {table.what}, but {missing_columns(table)}; say in a mapping which column is what, see "

@@ -126,8 +126,8 @@ def _locate_in_bucket(path: str) -> tuple[arrow_fs.FileSystem, str]:
             "AWS_SECRET_ACCESS_KEY in the environment, or name a profile in AWS_PROFILE"
         )
     if "?" in name:
-        what = "settings of a store do not belong into a path"
-        raise InputError(f"{path}: {what}; give AWS_ENDPOINT_URL or AWS_REGION in the environment")
+        reason = "settings of a store do not belong into a path"
+        raise InputError(f"{path}: {reason}; give AWS_ENDPOINT_URL or AWS_REGION in the environment")
     if not bucket:
         raise InputError(f"{path}: names no bucket; s3://BUCKET/FOLDER would be right")
     try:
@@ -215,7 +215,7 @@ def open_lines(path: str) -> Iterator[tuple[int, str]]:
     with system.open_input_stream(inner, compression=None) as stream:
         start = stream.read(4)
     packed = next((name for magic, name in _PACKED.items() if start.startswith(magic)), None)
-    refused = next((what for magic, what in _REFUSED.items() if start.startswith(magic)), None)
+    refused = next((kind for magic, kind in _REFUSED.items() if start.startswith(magic)), None)
     if refused is not None:
         raise OSError(f"it is {refused}; unpack it, or pack its files with gzip")
     encoding, errors = "utf-8-sig", LATIN_1
@@ -317,8 +317,8 @@ def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:
     for info in system.get_file_info([f"{folder}/{UNFINISHED}" for folder in folders if folder]):
         if info.is_file:
             when = "" if info.mtime is None else f", since {info.mtime:%Y-%m-%d %H:%M} UTC"
-            what = f"{path}: is being written{when}, or its writer was killed; wait, or write it again with "
-            raise InputError(what, Argument("force", value=True))
+            problem = f"{path}: is being written{when}, or its writer was killed; wait, or write it again with "
+            raise InputError(problem, Argument("force", value=True))
 
 
 def _describe_file(path: str, inner: str, table: TableName) -> LogFile:
@@ -326,11 +326,11 @@ def _describe_file(path: str, inner: str, table: TableName) -> LogFile:
         metadata, schema = parquet.metadata, parquet.schema_arrow
     columns = tuple(schema.names)
     cluster = next((unquote(step[8:]) for step in inner.split("/") if step.startswith("cluster=")), None)
-    known = {*columns, *(("cluster",) if cluster is not None else ())}
-    if table == "brokers" and not known & {"ts", "event"}:
+    names = {*columns, *(("cluster",) if cluster is not None else ())}
+    if table == "brokers" and not names & {"ts", "event"}:
         # The table lists brokers that exist all the time, and may call their column `id`.
-        known |= {"ts", "event"} | ({"broker"} if "id" in known else set())
-    missing = [column for column in REQUIRED[table] if column not in known]
+        names |= {"ts", "event"} | ({"broker"} if "id" in names else set())
+    missing = [column for column in REQUIRED[table] if column not in names]
     if missing:
         raise InputError(f"{path}: has no column {', '.join(map(repr, missing))}, which the table {table} needs")
     check_types(path, schema, table)
@@ -426,13 +426,13 @@ def open_parquet(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[pq.
         with pq.ParquetFile(where, memory_map=is_local) as file:
             _require_once(path, file.schema_arrow)
             plain = _find_delta_columns(file.metadata) if dictionaries else ()
-            wanted = [column for column in dictionaries if column not in plain]
-            if not wanted:
+            columns = [column for column in dictionaries if column not in plain]
+            if not columns:
                 yield file
                 return
             metadata = file.metadata
         again = name if is_local else system.open_input_file(name)
-        with pq.ParquetFile(again, memory_map=is_local, metadata=metadata, read_dictionary=wanted) as file:
+        with pq.ParquetFile(again, memory_map=is_local, metadata=metadata, read_dictionary=columns) as file:
             yield file
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: holds bytes that are no text in UTF-8: {error}") from None

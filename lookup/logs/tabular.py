@@ -171,9 +171,9 @@ def _find_common_keys(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Find the key before all values of each column, as in `client=10.0.0.1`, empty if a key occurs twice."""
     keys = {}
     for name, values in columns.items():
-        found = {key[1] if (key := _KEYED.match(value)) else "" for value in values}
-        if len(found) == 1 and found != {""}:
-            keys[name] = found.pop()
+        prefixes = {key[1] if (key := _KEYED.match(value)) else "" for value in values}
+        if len(prefixes) == 1 and prefixes != {""}:
+            keys[name] = prefixes.pop()
     return keys if len({*keys.values(), *columns}) == len(keys) + len(columns) else {}
 
 
@@ -202,8 +202,8 @@ def canonical_mapping(table: TextTable) -> Proposal | None:
 def _has_use(names: Sequence[str]) -> bool:
     """Check whether a table has columns that LOOKUPS does not have, but that a mapping can use."""
     others = [name for name in names if name not in _KNOWN and not name.startswith("properties.")]
-    mapped = [what for what in ("client", "broker", "weight", "cluster") if what not in names]
-    return any(map(_label, others)) or any(_match_names(others, _NAMES[what]) for what in mapped)
+    mapped = [role for role in ("client", "broker", "weight", "cluster") if role not in names]
+    return any(map(_label, others)) or any(_match_names(others, _NAMES[role]) for role in mapped)
 
 
 def _write_ignore_line(names: Iterable[str]) -> str:
@@ -247,9 +247,9 @@ def _describe_unread(columns: Mapping[str, Sequence[str]], times: Sequence[str],
     zones = sorted({*columns[behind]}) if behind is not None else []
     if zones and _ZONE_NAMES.issuperset(zones):
         notes.append(f"times are read as UTC, and {behind} says {join_names(zones)}: give `timezone` beside the format")
-    made = _write_topic(columns, topic)
-    if "://log/" in made and any(_match_names(columns, _NAMES[what]) for what in ("tenant", "namespace")):
-        notes.append(f"no columns have whole names of topics, so they are made up: {made}")
+    line = _write_topic(columns, topic)
+    if "://log/" in line and any(_match_names(columns, _NAMES[role]) for role in ("tenant", "namespace")):
+        notes.append(f"no columns have whole names of topics, so they are made up: {line}")
     odd = next((value for value in columns.get("weight", ()) if not _NUMBER.fullmatch(value)), None)
     if odd is not None and topic != "weight":
         notes.append(f"the column weight is not read, for {shown(odd)} is not a weight")
@@ -313,13 +313,13 @@ def _find_time_and_topic(table: TextTable) -> tuple[list[str], list[str]]:
     # A value with three parts between slashes that is the same in every row is not a topic, but some server.
     short = [name for name in columns if _is_short_topic(name, columns[name]) and _check_variety(columns[name])]
     by_name = _match_names(columns, _NAMES["topic"])
-    taken = {name for time in times[:1] for name in (time, *_columns_of(time))}
+    in_use = {name for time in times[:1] for name in (time, *_columns_of(time))}
     topics = [name for name in columns if _match_most(_TOPIC, columns[name])]
     requests = [name for name in columns if _has_lookups(columns[name])]
     paths = [name for name in columns if _match_most(_PATH, columns[name])]
     candidates = dict.fromkeys([*topics, *requests, *encoded, *by_name, *short, *paths])
-    left = [name for name in candidates if name not in taken]
-    return times, sorted(left, key=lambda name: not _check_variety(columns[name]))
+    names = [name for name in candidates if name not in in_use]
+    return times, sorted(names, key=lambda name: not _check_variety(columns[name]))
 
 
 def _columns_of(time: str) -> list[str]:
@@ -360,7 +360,7 @@ def _is_encoded_topic(values: Sequence[str]) -> bool:
 def missing_columns(table: TextTable) -> str:
     """Describe the columns of a table, and the columns of a lookup that are missing."""
     needed = zip(("times", "topics or paths"), _find_time_and_topic(table), strict=True)
-    missing = " and none ".join(what for what, names in needed if not names)
+    missing = " and none ".join(role for role, names in needed if not names)
     return f"none of its columns holds {missing} in a form that is known; it has {join_names(table.columns)}"
 
 
@@ -370,7 +370,7 @@ def _is_short_topic(name: str, values: Sequence[str]) -> bool:
 
 def _write_mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> str:
     columns = table.columns
-    taken = {time, *_columns_of(time), topic}
+    in_use = {time, *_columns_of(time), topic}
     lines = ['use = "delimited"', *_write_cutting(table)]
     lines += ["", "# When a lookup came, and for what; characters that a topic may not have are percent-encoded."]
     if not form.startswith("unix") and form != "access" and not all(map(_OFFSET.search, _values_of(columns, time))):
@@ -379,32 +379,32 @@ def _write_mapping(table: TextTable, time: str, topic: str, form: str, doubt: st
         )
     lines += [f"# {doubt}"] if doubt else []
     lines += [f"timestamp = {{ column = {toml_text(time)}, format = {toml_text(form)} }}", _write_topic(columns, topic)]
-    for what in ("client", "broker", "cluster"):
-        names = [name for name in _match_names(columns, _NAMES[what]) if name not in taken]
-        if what == "client":
+    for role in ("client", "broker", "cluster"):
+        names = [name for name in _match_names(columns, _NAMES[role]) if name not in in_use]
+        if role == "client":
             # An address is a better client than a name, and a server's own name is none.
             names = [name for name in names if _check_variety(columns[name])]
             addresses = {name: sum(is_ip(host_of(value)) for value in columns[name]) for name in names}
             names.sort(key=lambda name: not 0 < _MOST * len(columns[name]) <= addresses[name])
-        if what == "broker":
+        if role == "broker":
             names = [name for name in names if _check_variety(columns[name]) or name.lower() in _OWNERS]
         name = next(iter(names), None)
         if name is not None:
-            taken.add(name)
-            lines.append(f"{what} = {toml_text(f'{{{name}}}' if what == 'cluster' else name)}")
+            in_use.add(name)
+            lines.append(f"{role} = {toml_text(f'{{{name}}}' if role == 'cluster' else name)}")
     # Columns that LOOKUPS has, in a table that has others or other times.
     for name in ("asked_broker", "listener", "latency_ms", "result"):
         if name in columns and (name != "result" or {*RESULTS, ""}.issuperset(columns[name])):
-            taken.add(name)
+            in_use.add(name)
             lines.append(f"{name} = {toml_text(name)}")
     if "result" not in columns and _has_lookups(columns[topic]):
         values = ", ".join(f"{code} = {toml_text(result)}" for code, result in RESULT_OF_STATUS.items())
         rule = f'rule = "map", values = {{ {values} }}, default = "failed"'
-        statuses = [name for name in _match_names(columns, _NAMES["status"])[:1] if name not in taken]
+        statuses = [name for name in _match_names(columns, _NAMES["status"])[:1] if name not in in_use]
         lines += [f"result = {{ column = {toml_text(name)}, {rule} }}" for name in statuses]
     # An answer to a lookup over HTTP is as long as a name, and no measure of demand.
     weighing = () if _has_lookups(columns[topic]) else _NAMES["weight"]
-    weights = [name for name in _match_names(columns, weighing) if name not in taken]
+    weights = [name for name in _match_names(columns, weighing) if name not in in_use]
     weights = [name for name in weights if all(map(_NUMBER.fullmatch, columns[name]))]
     if weights:
         lines += ["", "# How much a lookup weighs; without it each weighs 1.0."]
@@ -413,7 +413,7 @@ def _write_mapping(table: TextTable, time: str, topic: str, form: str, doubt: st
         "",
         "# Lookup properties that clients would have sent; docs/getting-lookups.md has the rules.",
         "[properties]",
-        *_write_properties({name: each for name, each in columns.items() if name not in taken}, set(weights)),
+        *_write_properties({name: each for name, each in columns.items() if name not in in_use}, set(weights)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -459,8 +459,8 @@ def _write_topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
     return f"topic = {toml_text(template)}"
 
 
-def _find_name_column(columns: Mapping[str, Sequence[str]], what: str) -> list[str]:
-    return [name for name in _match_names(columns, _NAMES[what])[:1] if all(columns[name])]
+def _find_name_column(columns: Mapping[str, Sequence[str]], role: str) -> list[str]:
+    return [name for name in _match_names(columns, _NAMES[role])[:1] if all(columns[name])]
 
 
 def _write_properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) -> list[str]:
@@ -488,10 +488,10 @@ def _write_text_rules(texts: Sequence[str]) -> dict[str, str]:
     keys: dict[str, None] = {}
     for text in texts:
         try:
-            found = json_value(text)
+            entry = json_value(text)
         except ValueError:
             continue
-        keys |= {key: None for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
+        keys |= {key: None for key, value in entry.items() if isinstance(value, str)} if isinstance(entry, dict) else {}
     return {
         key: '{ column = "properties", rule = "regex", pattern = '
         + toml_text(rf'{re.escape(json.dumps(key))}\s*:\s*"([^"\\]*)"')

@@ -96,8 +96,8 @@ class _Event:
             return f"{time_text(self.ts)} {self.text}"
         # A collector may be late, so only its day is used. It is the day on which the clock is nearest.
         near = moment_at(self.ts)
-        shown = datetime.combine(near.date(), datetime.strptime(clock[0][:8], "%H:%M:%S").time(), UTC)
-        day = (shown + timedelta(days=round((near - shown) / timedelta(days=1)))).date()
+        time = datetime.combine(near.date(), datetime.strptime(clock[0][:8], "%H:%M:%S").time(), UTC)
+        day = (time + timedelta(days=round((near - time) / timedelta(days=1)))).date()
         return f"{self.text[: clock.start()]}{day}T{self.text[clock.start() :]}"
 
 
@@ -140,34 +140,34 @@ class Events:
         return self.number, text
 
     def _iter_documents(self) -> Iterator[tuple[int, str]]:
-        held: list[tuple[int, str]] = []
+        pending: list[tuple[int, str]] = []
         depth, is_array = 0, False
         for number, line in self.lines:
             self.requests += _count(REQUESTS, line)
             self.answers += _count(ANSWERS, line)
             bare = line.strip()
             # The elements of an array that is the whole file are documents of their own.
-            if (number == 1 and bare == "[") or (is_array and not held and bare == "]"):
+            if (number == 1 and bare == "[") or (is_array and not pending and bare == "]"):
                 is_array = not is_array
                 continue
-            if is_array and not held and _is_json(bare.rstrip(",")):
+            if is_array and not pending and _is_json(bare.rstrip(",")):
                 yield number, bare.rstrip(",")
                 continue
-            if not held and (not bare.startswith(("{", "[")) or not bare.endswith(("{", "[", ","))):
+            if not pending and (not bare.startswith(("{", "[")) or not bare.endswith(("{", "[", ","))):
                 yield number, line
                 continue
-            if held and not _SPREAD.match(line):
-                yield from (*held, (number, line))
-                held, depth = [], 0
+            if pending and not _SPREAD.match(line):
+                yield from (*pending, (number, line))
+                pending, depth = [], 0
                 continue
             marks = _STRING.sub("", line)
             depth += sum(map(marks.count, "{[")) - sum(map(marks.count, "}]"))
-            held.append((number, line))
+            pending.append((number, line))
             if depth <= 0:
-                document = "".join(text for _, text in held).strip().rstrip(",")
-                yield from [(held[0][0], document)] if _is_json(document) else held
-                held, depth = [], 0
-        yield from held
+                document = "".join(text for _, text in pending).strip().rstrip(",")
+                yield from [(pending[0][0], document)] if _is_json(document) else pending
+                pending, depth = [], 0
+        yield from pending
 
     def _unwrap(self, line: str) -> Iterator[str]:
         when: str | None = None
@@ -234,9 +234,9 @@ class Events:
 
 
 def _count(phrase: re.Pattern[str], line: str) -> int:
-    found = len(phrase.findall(line))
-    if found < 2:
-        return found
+    count = len(phrase.findall(line))
+    if count < 2:
+        return count
     return len(set(re.findall(rf'(?:\[[^\]"]{{0,300}}\] )?(?:{phrase.pattern})[^"\\]{{0,200}}', line)))
 
 
@@ -373,8 +373,8 @@ def _list_line_events(text: Any, key: str, ts: int | None, clock: str, *, is_tex
 def _collect_context(record: Mapping[str, Any]) -> dict[str, str]:
     context: dict[str, str] = {}
     for name in ("contextMap", "mdc", "attributes"):
-        given = _text_of(record.get(name))
-        context |= {str(key): str(value) for key, value in given.items()} if isinstance(given, dict) else {}
+        attributes = _text_of(record.get(name))
+        context |= {str(key): str(value) for key, value in attributes.items()} if isinstance(attributes, dict) else {}
     return context
 
 

@@ -270,7 +270,7 @@ class ClusterLog:
         dice = dict(zip(_DRAWS, columns, strict=False))
         hop = dice["redirect"] < _REDIRECTED
         after_hop = _add_second_attempts(draw, hop)
-        drawn = {
+        log_columns = {
             "ts": draw.ts,
             "seq": np.arange(self._written, self._written + len(draw)),
             "topic": draw.topic,
@@ -282,28 +282,28 @@ class ClusterLog:
             "weight": self._weights[dice["weight"] >> (16 - TABLE_BITS)],
         }
         self._written += len(draw)
-        return {**drawn, **self._draw_answers(draw, dice, drawn, hop=hop)}
+        return {**log_columns, **self._draw_answers(draw, dice, log_columns, hop=hop)}
 
     def _draw_answers(
-        self, draw: Draw, dice: Mapping[str, NDArray[np.uint16]], drawn: _Columns, *, hop: NDArray[np.bool_]
+        self, draw: Draw, dice: Mapping[str, NDArray[np.uint16]], columns: _Columns, *, hop: NDArray[np.bool_]
     ) -> _Columns:
         failing = (dice["failing"] < _FAILING) & ~hop
         # As in Pulsar, a redirect and a read-only lookup give no bundle an owner. Of a failed one the answer is lost.
-        assigning = ~(hop | drawn["read_only"].astype(bool, copy=False))
+        assigning = ~(hop | columns["read_only"].astype(bool, copy=False))
         owner, propensity = self._owners.answer(draw, assigning=assigning)
         broker = np.where(failing, -1, owner).astype(np.int32)
         # Clients send a lookup to any registered broker, and after a hop to the broker of the redirect.
         registered = np.flatnonzero(self._owners.registered).astype(np.int32)
-        asked = np.full(len(draw), -1, dtype=np.int32)
+        target = np.full(len(draw), -1, dtype=np.int32)
         if len(registered):
-            pointed_to = np.where(drawn["authoritative"], broker, -1)
+            pointed_to = np.where(columns["authoritative"], broker, -1)
             anyone = registered[(dice["asked"].astype(np.int64) * len(registered)) >> 16]
-            asked = np.where(pointed_to >= 0, pointed_to, anyone)
+            target = np.where(pointed_to >= 0, pointed_to, anyone)
         # Another rack is farther, so its latencies are the second half of the table.
         is_far = self._clients.rack[draw.client] != self._site_rack[np.maximum(broker, 0)]
         quantile = (dice["latency"] >> (16 - TABLE_BITS)).astype(np.int32) + (is_far.astype(np.int32) << TABLE_BITS)
         return {
-            "asked_broker": asked,
+            "asked_broker": target,
             "broker": broker,
             "result": np.where(hop, _REDIRECT, np.where(broker < 0, _FAILED, _CONNECT)).astype(np.int8),
             "propensity": np.where(hop | failing, np.nan, propensity),
@@ -333,10 +333,10 @@ def _read_policy(name: str) -> tuple[Policy, Software]:
     Raises:
         SettingsError: if there is none, or it is wrong.
     """
-    known = {each.name: each.path for each in shipped_files().values() if each.kind == "policy"}
-    path = known.get(name, Path(name))
+    paths = {each.name: each.path for each in shipped_files().values() if each.kind == "policy"}
+    path = paths.get(name, Path(name))
     if path.suffix != ".toml" or not path.is_file():
-        hint = suggestion(name, known)
+        hint = suggestion(name, paths)
         raise _build_policy_error(f" is {shown(name)}, neither a policy that ships nor a TOML file; {hint}")
     specs = load_policies(path)
     if len(specs) != 1:

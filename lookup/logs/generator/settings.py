@@ -84,8 +84,8 @@ class GenerateSettings:
             latest = _LAST_END - timedelta(seconds=math.ceil(self.hours * 3600))
             if not to_us(_FIRST_START) <= self.start_us <= to_us(latest):
                 limits = f"{_text(_FIRST_START)} and {_text(latest)}"
-                said = f"must lie between {limits}, so that the log (hours: {self.hours:g}) ends within the year 9999"
-                problems.append(Sentence(Argument("start"), f" is {self.start.isoformat()}, it {said}"))
+                rule = f"must lie between {limits}, so that the log (hours: {self.hours:g}) ends within the year 9999"
+                problems.append(Sentence(Argument("start"), f" is {self.start.isoformat()}, it {rule}"))
             elif self.start.microsecond:
                 problems.append(Sentence(Argument("start"), f" is {self.start.isoformat()}, it must be a whole second"))
         problems += self._find_contradictions()

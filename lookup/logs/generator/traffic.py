@@ -246,19 +246,19 @@ class SyntheticTraffic:
         back = self._returning.at(is_due).at(slice(0, self._left))
         self._returning = self._returning.at(~is_due)
         self.reconnects += len(back)
-        left = self._left - len(back)
+        remaining = self._left - len(back)
         # A share of the remaining lookups, not of all. Reconnecting clients took some, and rounding must not add up.
-        regular = left if last else min(left, round(left * piece.share / self._share_left))
-        self._left = left - regular
+        regular = remaining if last else min(remaining, round(remaining * piece.share / self._share_left))
+        self._left = remaining - regular
         self._share_left = max(self._share_left - piece.share, 1e-12)
         rows = self._draw_regular(piece, regular)
         if len(back):
             rows = _merge_draws(rows, back)
         # Only the last minutes are kept, which are the sessions that a loss in the next piece may hit.
         since = piece.end - _SESSION_S * _S
-        kept = self._recent.at(slice(int(np.searchsorted(self._recent.ts, since)), None))
+        recent = self._recent.at(slice(int(np.searchsorted(self._recent.ts, since)), None))
         fresh = rows.at(slice(int(np.searchsorted(rows.ts, since)), None))
-        self._recent = _merge_draws(kept, fresh) if len(kept) else fresh
+        self._recent = _merge_draws(recent, fresh) if len(recent) else fresh
         return rows
 
     def _draw_regular(self, piece: Piece, count: int) -> Draw:

@@ -135,18 +135,18 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
         if backward <= forward and far <= _MOST_FAR * len(part):
             yield from part
             continue
-        held = [*part, *islice(source, _MOST - len(part))]
+        window = [*part, *islice(source, _MOST - len(part))]
         if next(source, None) is not None:
             raise ValueError(
                 f"lines go back in time, and more than {_MOST:,} are too many to be put in order; sort the file"
             )
-        forward, backward, _ = _count_steps(held)
+        forward, backward, _ = _count_steps(window)
         if backward > 2 * forward:
-            held.reverse()
-        if _count_steps(held)[2]:
-            held.sort(key=lambda entry: entry.ts)
+            window.reverse()
+        if _count_steps(window)[2]:
+            window.sort(key=lambda entry: entry.ts)
         # A batch of a collector may have its own lines in order, and a request never comes behind its answer.
-        for _, instant in groupby(held, key=lambda entry: entry.ts):
+        for _, instant in groupby(window, key=lambda entry: entry.ts):
             yield from sorted(instant, key=lambda entry: ANSWERS.search(entry.text) is not None)
 
 

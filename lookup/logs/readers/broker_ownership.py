@@ -219,11 +219,11 @@ class OwnershipLog(BrokerLog):
             bundle = _bundle(event)
         else:
             # Without a namespace it is the bundle whose topics were closed, else the last with a request to unload.
-            asked = [name for name in self.unloads if name.endswith(f"/{bounds[0]}")]
-            closed = [name for name in asked if self.unloads[name].state in ("closed", "booked")]
-            if not asked:
+            bundles = [name for name in self.unloads if name.endswith(f"/{bounds[0]}")]
+            closed = [name for name in bundles if self.unloads[name].state in ("closed", "booked")]
+            if not bundles:
                 raise ValueError(f"the line has no namespace, and no line before asks to unload a bundle {bounds[0]}")
-            bundle = closed[0] if closed else asked[-1]
+            bundle = closed[0] if closed else bundles[-1]
         request = self.unloads.pop(bundle, None)
         # Without an owner nothing happened, and a release has a row already.
         if request is not None and request.state in ("unowned", "booked"):

@@ -99,11 +99,11 @@ def _table_with(names: Container[str]) -> TableName:
     return next((table for name, table in telling.items() if name in names), "lookups")
 
 
-def _canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:
+def _canonical_values(table: str, mapping: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:
     """Convert texts to values of the columns, without null and empty values. Raise ValueError with the column."""
     kinds = _KINDS[table]
     values: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in mapping.items():
         if name in ignored:
             continue
         if name not in kinds:

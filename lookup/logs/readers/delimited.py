@@ -163,8 +163,8 @@ class DelimitedReader:
                     yield Row("lookups", number, values)
             except KeyError as error:
                 # The header lacks columns of the mapping, and so does every record below it.
-                known = join_names(dict.fromkeys(names))
-                yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {known}", line)
+                columns = join_names(dict.fromkeys(names))
+                yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {columns}", line)
             except ValueError as error:
                 yield unreadable(number, str(error), line)
 
@@ -180,8 +180,8 @@ class DelimitedReader:
             missing = next((name for name in fields.needed if not record[name]), None)
             if missing is not None:
                 raise ValueError(f"the object has no value of the key {shown(missing)}")
-        asked = http_lookup(record[self.http_lookup]) if self.http_lookup else {}
-        return None if asked is None else {**asked, **{name: make(record) for name, make in fields.makers.items()}}
+        request = http_lookup(record[self.http_lookup]) if self.http_lookup else {}
+        return None if request is None else {**request, **{name: make(record) for name, make in fields.makers.items()}}
 
 
 def _find_missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
@@ -191,8 +191,8 @@ def _find_missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
 
 def _describe_missing(missing: str, names: Iterable[str], there: str) -> str:
     nearest = closest(missing, names)
-    meant = "" if nearest is None else f" did you mean {shown(nearest)}?"
-    return f"{shown(missing)};{meant} {there} {join_names(names)}"
+    hint = "" if nearest is None else f" did you mean {shown(nearest)}?"
+    return f"{shown(missing)};{hint} {there} {join_names(names)}"
 
 
 def _problem_of_objects(fields: _FieldMap, lines: Iterator[tuple[int, str]]) -> str | None:
@@ -216,14 +216,14 @@ def _build_recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[
 
         def values_of_object(line: str) -> dict[str, str]:
             # A key that is absent has an empty value, like an empty column.
-            found = object_of(line)
-            return {column: value_at(found, column) for column in fields.columns}
+            record = object_of(line)
+            return {column: value_at(record, column) for column in fields.columns}
 
         return values_of_object
-    cut = _build_cutter(reader)
+    split = _build_cutter(reader)
 
     def values_of_columns(line: str) -> dict[str, str] | None:
-        values = cut(line)
+        values = split(line)
         if values is None:
             return None
         if len(values) != len(names):
@@ -291,7 +291,7 @@ def _build_field_map(reader: DelimitedReader) -> _FieldMap:
     makers: dict[str, Callable[[_Record], Any]] = {"ts": lambda record: parse(time.fill(record))}
     if reader.topic:
         makers["topic"] = topic.fill
-    rules = {name: label_rule(given, f"properties.{name}") for name, given in reader.properties.items()}
+    rules = {name: label_rule(entry, f"properties.{name}") for name, entry in reader.properties.items()}
     templates = [topic, time, *(rule.source for rule in rules.values())]
     if rules:
         makers["properties"] = lambda record: {
@@ -306,9 +306,9 @@ def _build_field_map(reader: DelimitedReader) -> _FieldMap:
         literal = Template((reader.cluster,), (), ())
         templates.append(template := value_template(reader.cluster) if "{" in reader.cluster else literal)
         makers["cluster"] = template.fill
-    for name, given in (("weight", reader.weight), ("latency_ms", reader.latency_ms)):
-        if given:
-            table = {"column": given} if isinstance(given, str) else given
+    for name, entry in (("weight", reader.weight), ("latency_ms", reader.latency_ms)):
+        if entry:
+            table = {"column": entry} if isinstance(entry, str) else entry
             makers[name] = _build_number(table, name)
             templates.append(value_template(table["column"]))
     if reader.result:

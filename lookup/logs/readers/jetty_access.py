@@ -49,8 +49,8 @@ class JettyAccessReader(LogOrigin):
         """Yield a row per lookup. Other requests are skipped."""
         layout = LineLayout(self, source)
         # A request with a whole URL names the host that received it. The reader's parameters have precedence over it.
-        known = {**self.cluster_of(source), "asked_broker": self.broker_of(source)}
-        fixed = {name: value for name, value in known.items() if value is not None}
+        columns = {**self.cluster_of(source), "asked_broker": self.broker_of(source)}
+        fixed = {name: value for name, value in columns.items() if value is not None}
         for number, line in lines:
             if LOOKUP_PATH not in line or not any(mark in line for mark in _MARKS):
                 layout.pass_over(line)

@@ -148,8 +148,8 @@ class OwnershipChanges:
                 owner = data.source_broker
             is_repeated = before is not None and before.state is data.state is _S.SPLITTING
             # A reader that begins later knows the child of a split by this record alone, and since when it is owned.
-            known = None if before is None and data.state is _S.OWNED else owner
-            change = None if is_repeated else ownership_change(known, data)
+            previous = None if before is None and data.state is _S.OWNED else owner
+            change = None if is_repeated else ownership_change(previous, data)
             if data.state is _S.OWNED:
                 self._owners[bundle] = data.dst_broker
             elif data.state is _S.SPLITTING and not is_repeated:

@@ -82,9 +82,9 @@ def value_at(record: Mapping[str, Any], name: str) -> str:
     place = name.find(".")
     while place >= 0:
         inner = record.get(name[:place])
-        found = value_at(inner, name[place + 1 :]) if isinstance(inner, dict) else ""
-        if found:
-            return found
+        value = value_at(inner, name[place + 1 :]) if isinstance(inner, dict) else ""
+        if value:
+            return value
         place = name.find(".", place + 1)
     return ""
 
