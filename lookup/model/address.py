@@ -34,9 +34,9 @@ def ips_of(address: str) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address,
 
     An address that a server writes as IPv6, `::ffff:10.0.0.1`, also counts as its IPv4 address.
     """
-    found = ipaddress.ip_address(host_of(address))
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return (found,) if mapped is None else (found, mapped)
+    ip = ipaddress.ip_address(host_of(address))
+    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+    return (ip,) if mapped is None else (ip, mapped)
 
 
 def is_ip(text: str) -> bool:

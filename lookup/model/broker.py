@@ -197,14 +197,14 @@ class Roster:
 
         The key contains everything that the value depends on apart from the broker, for example `("max-len", 3)`.
         """
-        known = self._columns.get(key)
-        if known is None:
+        values = self._columns.get(key)
+        if values is None:
             # Filled after creation, since `np.array` would make a second axis of values that are sequences themselves.
-            known = np.empty(len(self), dtype=object)
-            known[:] = [compute(broker) for broker in self._brokers]
-            known.flags.writeable = False
-            self._columns[key] = known
-        return known
+            values = np.empty(len(self), dtype=object)
+            values[:] = [compute(broker) for broker in self._brokers]
+            values.flags.writeable = False
+            self._columns[key] = values
+        return values
 
 
 class Candidates:

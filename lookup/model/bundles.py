@@ -169,5 +169,5 @@ class NamespacePolicies:
 
     def group_members(self, group: str) -> tuple[str, ...]:
         """List the namespaces of an anti-affinity group, sorted."""
-        wanted = group.casefold()
-        return tuple(sorted(name for name, own in self.anti_affinity_group.items() if own.casefold() == wanted))
+        key = group.casefold()
+        return tuple(sorted(name for name, own in self.anti_affinity_group.items() if own.casefold() == key))

@@ -77,9 +77,9 @@ class In:
     values: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        given: object = self.values
-        if isinstance(given, str):
-            raise ArgumentError(f"the values of {self.key!r} are the text {given!r}; give a tuple of texts")
+        values: object = self.values
+        if isinstance(values, str):
+            raise ArgumentError(f"the values of {self.key!r} are the text {values!r}; give a tuple of texts")
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Check whether a topic with these labels meets the condition."""

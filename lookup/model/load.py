@@ -138,14 +138,14 @@ class Load:
     def read_only(self) -> Load:
         """Make the same load with read-only arrays, which follow the originals."""
         # Called once per instant of the grid, where `dataclasses.replace` and `copy.copy` take several times as long.
-        shown = object.__new__(type(self))
-        columns = vars(shown)
+        view = object.__new__(type(self))
+        columns = vars(view)
         columns.update(vars(self))
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
                 column = columns[name] = value.view()
                 column.flags.writeable = False
-        return shown
+        return view
 
     def renumber(self, numbers: Sequence[int]) -> Load:
         """Convert the load to the numbers of another roster. New brokers do not have a report.
@@ -201,16 +201,16 @@ class Load:
         """
         named = {entry.bundle: entry for entry in self.top_bundles[broker]}
         if self.bundle_unit == "bytes/s":
-            known = self.traffic.stats
-            stats = {bundle: known.get(bundle) or _split_in_halves(entry) for bundle, entry in named.items()}
+            stats_of = self.traffic.stats
+            stats = {bundle: stats_of.get(bundle) or _split_in_halves(entry) for bundle, entry in named.items()}
             chosen = top_bundles(stats, k, policies=policies, with_policies=with_policies)
             return [named[bundle] for bundle in chosen]
-        kept = [
+        entries = [
             entry
             for bundle, entry in named.items()
             if not is_system_bundle(bundle) and (with_policies or may_be_shed(bundle_name_parts(bundle)[0], policies))
         ]
-        return kept[-k:]
+        return entries[-k:]
 
 
 def _split_in_halves(entry: BundleLoad) -> NamespaceBundleStats:
@@ -260,9 +260,9 @@ class LoadStats:
 
     def after_move(self, source: float, destination: float, amount: float) -> LoadStats:
         """Compute the figures after an amount moved from one load to another. The source stays at 0 or above."""
-        left, raised = max(0.0, source - amount), destination + amount
+        rest, raised = max(0.0, source - amount), destination + amount
         # As in Pulsar, the two old squares are subtracted from the sum before the two new squares are added.
-        squares = self.squares - (source * source + destination * destination) + (left * left + raised * raised)
+        squares = self.squares - (source * source + destination * destination) + (rest * rest + raised * raised)
         deviation = math.sqrt(abs(squares / self.count - self.average * self.average))
         return replace(self, squares=squares, deviation=deviation)
 
@@ -294,14 +294,14 @@ def top_bundles(
 
     Source: `TopKBundles.update`.
     """
-    kept = [
+    ranked = [
         (figures.rank, bundle)
         for bundle, figures in stats.items()
         if figures.msg_throughput_in + figures.msg_throughput_out != 0
         and not is_system_namespace(namespace := bundle_name_parts(bundle)[0])
         and (with_policies or may_be_shed(namespace, policies))
     ]
-    chosen = sorted(kept)[max(0, len(kept) - max(0, k)) :]
+    chosen = sorted(ranked)[max(0, len(ranked) - max(0, k)) :]
     return [bundle for _, bundle in chosen]
 
 

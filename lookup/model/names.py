@@ -146,7 +146,7 @@ def url_problem(url: str, *schemes: str) -> str | None:
     if any("://" in server for server in servers):
         return f"names servers of several schemes; all should have {scheme or 'the same'}"
     if scheme.removesuffix("://") not in schemes or not all(map(_has_host, servers)):
-        return f"should be of the form {' or '.join(f'{known}://HOST:PORT' for known in schemes)}"
+        return f"should be of the form {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}"
     if not (url.isascii() and url.isprintable()):
         return "has characters beyond printable ASCII; write a host's name as the network does, xn--..."
     return "names a user, whom everybody sees; give a file with a token" if "@" in url else None

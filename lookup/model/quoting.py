@@ -57,13 +57,13 @@ def shown(value: object) -> str:
 
 def join_names(names: Iterable[str]) -> str:
     """Join names with commas, quote names other than plain words, and count the omitted ones."""
-    given = list(names)
+    items = list(names)
     quoted = []
-    for name in islice(given, _MOST_NAMES):
+    for name in islice(items, _MOST_NAMES):
         # A comma or a blank at an end would be read as the list's own.
         is_plain = 0 < len(name) <= _LONGEST and name.isprintable() and "," not in name and name == name.strip()
         quoted.append(name if is_plain else shown(name))
-    rest = len(given) - len(quoted)
+    rest = len(items) - len(quoted)
     return ", ".join(quoted) + (f" and {rest:,} more" if rest else "")
 
 
@@ -85,9 +85,9 @@ def suggestion(wrong: str, known: Iterable[str], *, nothing: str = "there are no
         nothing: the clause if there are no known names.
     """
     names = sorted(known)
-    meant = closest(wrong, names)
-    if meant is not None:
-        return f"did you mean {shown(meant)}?"
+    nearest = closest(wrong, names)
+    if nearest is not None:
+        return f"did you mean {shown(nearest)}?"
     return f"known: {', '.join(names)}" if names else nothing
 
 
@@ -121,7 +121,7 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
         {"a": "é\u202e"}
     """
     text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
-    return _PERHAPS_HIDDEN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
+    return _PERHAPS_HIDDEN.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
 
 
 def toml_key(key: str) -> str:
@@ -144,8 +144,8 @@ def toml_text(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
 
     # TOML's basic strings are JSON's, but for characters beyond 16 bits, of which JSON makes two.
-    def escape_match(found: re.Match[str]) -> str:
-        char, code = found[0], ord(found[0])
+    def escape_match(match: re.Match[str]) -> str:
+        char, code = match[0], ord(match[0])
         return char if char.isprintable() else f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
 
     return _PERHAPS_HIDDEN.sub(escape_match, text)
@@ -160,10 +160,10 @@ def quantity(count: int, singular: str, plural: str | None = None) -> str:
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
-def _escape(text: str, kept: str) -> str:
+def _escape(text: str, exempt: str) -> str:
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() or char in kept else repr(char)[1:-1] for char in text)
+    return "".join(char if char.isprintable() or char in exempt else repr(char)[1:-1] for char in text)
 
 
 def forbidden_character(text: str, separators: str = "", categories: tuple[str, ...] = HIDDEN) -> str | None:

@@ -83,9 +83,9 @@ def mistaken_unit(first_us: int, last_us: int) -> str | None:
     """Explain that all times of a table were written in a larger unit than the assumed one, else None."""
     for unit, factor in ("ms", 1_000), ("seconds", 1_000_000), ("seconds taken for ns", 1_000_000_000):
         if _EARLY_US < first_us * factor <= last_us * factor < _LATE_US:
-            meant = f"{moment_at(first_us * factor):%B %Y}"
+            month = f"{moment_at(first_us * factor):%B %Y}"
             return (
-                f"its times are of January 1970 as µs, and of {meant} as {unit}; `ts` takes timestamps or counts of µs"
+                f"its times are of January 1970 as µs, and of {month} as {unit}; `ts` takes timestamps or counts of µs"
             )
     return None
 

@@ -77,10 +77,10 @@ class Topology:
         return {}
 
     def _look_up_figure(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:
-        asked = a, b, weight
-        if asked not in self._known:
-            self._known[asked] = self._find_figure(a, b, weight, figures)
-        return self._known[asked]
+        key = a, b, weight
+        if key not in self._known:
+            self._known[key] = self._find_figure(a, b, weight, figures)
+        return self._known[key]
 
     def _find_figure(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:
         compared = [level for level in LEVELS if None not in (getattr(a, level), getattr(b, level))]
