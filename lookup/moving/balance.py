@@ -58,9 +58,9 @@ class Balance:
     def move(self, moves: Iterable[Move]) -> None:
         """Move bundles."""
         for move in moves:
-            left = self.loads[move.source] - move.weight
+            rest = self.loads[move.source] - move.weight
             # Of rounding something is left.
-            self.loads[move.source] = left if left > _ROUND_OFF * move.weight else 0.0
+            self.loads[move.source] = rest if rest > _ROUND_OFF * move.weight else 0.0
             self.loads[move.destination] += move.weight
 
     @property

@@ -106,11 +106,11 @@ class Journal:
         assert self._file is not None
         entry = {"at": datetime.now(UTC).isoformat().replace("+00:00", "Z"), "event": event, **values}
         entry["checksum"] = digest([self._checksum, entry])
-        end, left = os.fstat(self._file.fileno()).st_size, (json.dumps(entry, ensure_ascii=False) + "\n").encode()
+        end, rest = os.fstat(self._file.fileno()).st_size, (json.dumps(entry, ensure_ascii=False) + "\n").encode()
         try:
             # A part may fit on a disk that is nearly full, and then the rest raises.
-            while left:
-                left = left[self._file.write(left) :]
+            while rest:
+                rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             self._file.truncate(end)

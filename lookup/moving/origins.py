@@ -47,7 +47,7 @@ def with_lookups(rows: Rows, folder: str) -> Rows:
     Raises:
         InputError: if there is no such table, or its columns are not those of LOOKUPS.
     """
-    from_us, held, most = rows.at_us - _SECONDS * US_PER_S, [_SUMS.empty_table()], _MANY
+    from_us, sums, most = rows.at_us - _SECONDS * US_PER_S, [_SUMS.empty_table()], _MANY
     try:
         files = list_log(folder, "lookups")
         for some in rows_between(files, "lookups", from_us, rows.at_us, ("ts", "cluster", *_PAIR, "weight", "result")):
@@ -57,14 +57,14 @@ def with_lookups(rows: Rows, folder: str) -> Rows:
             is_sound = pc.and_(pc.greater(weight, 0.0), pc.less_equal(weight, MAX_WEIGHT))
             has_properties = pc.is_valid(some.column("properties"))
             columns = pa.table([*(some.column(name) for name in _PAIR), weight], schema=_SUMS)
-            held.append(_sum_by_origin(columns.filter(reduce(pc.and_, (is_ours, is_demand, is_sound, has_properties)))))
+            sums.append(_sum_by_origin(columns.filter(reduce(pc.and_, (is_ours, is_demand, is_sound, has_properties)))))
             # Memory grows with the pairs, not with the length of the day.
-            if sum(map(len, held)) > most:
-                held = [_sum_by_origin(pa.concat_tables(held))]
-                most = max(_MANY, 2 * len(held[0]))
+            if sum(map(len, sums)) > most:
+                sums = [_sum_by_origin(pa.concat_tables(sums))]
+                most = max(_MANY, 2 * len(sums[0]))
     except pa.ArrowException as error:
         raise InputError(f"{folder}: {error}") from None
-    in_order = _sum_by_origin(pa.concat_tables(held)).sort_by([(name, "ascending") for name in _PAIR])
+    in_order = _sum_by_origin(pa.concat_tables(sums)).sort_by([(name, "ascending") for name in _PAIR])
     return replace(rows, lookups=in_order)
 
 
@@ -116,7 +116,7 @@ def _build_finder(bundles: Iterable[str]) -> Callable[[str], str | None]:
         except InvalidNameError:
             return None
         of_namespace, hashed = ranges.get(str(parsed.namespace), []), topic_hash(topic)
-        place = bisect_right(of_namespace, hashed, key=lambda one: one[0].lower) - 1
+        place = bisect_right(of_namespace, hashed, key=lambda bundle: bundle[0].lower) - 1
         return of_namespace[place][1] if place >= 0 and hashed in of_namespace[place][0] else None
 
     return find

@@ -85,10 +85,10 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
     if policy.shedder is None:
         raise InputError(f"policy {policy.name!r} has no shedder, which plans the moves; name one with a shedder")
     limits = limits.model_copy(update={"drain": tuple(_resolve_drain(state, name) for name in limits.drain)})
-    known = {bundle.rpartition("/")[0] for bundle in state.owners}
+    namespaces = {bundle.rpartition("/")[0] for bundle in state.owners}
     for name in limits.only:
-        if name not in known:
-            hint = suggestion(name, known)
+        if name not in namespaces:
+            hint = suggestion(name, namespaces)
             raise InputError(Argument("only"), f": no bundle of namespace {shown(name)} has an owner; {hint}")
     planner = _Planner(state, policy, limits)
     planner.drain()
@@ -101,11 +101,11 @@ def _resolve_drain(state: ClusterState, name: str) -> str:
     brokers = state.view.brokers
     if brokers.number(name) is not None:
         return name
-    found = [broker.id for broker in brokers if broker.host == name]
-    if len(found) == 1:
-        return found[0]
-    known = found or brokers.ids
-    raise InputError(Argument("drain"), f": there is no broker {shown(name)}; {suggestion(name, known)}")
+    ids = [broker.id for broker in brokers if broker.host == name]
+    if len(ids) == 1:
+        return ids[0]
+    candidates = ids or brokers.ids
+    raise InputError(Argument("drain"), f": there is no broker {shown(name)}; {suggestion(name, candidates)}")
 
 
 @dataclass(frozen=True)
@@ -336,13 +336,13 @@ class _Planner:
             "max_moves": int(min(self._moves_left, len(self._state.owners))),
             "max_share": min(1.0, self._weight_left / total) if total > 0.0 else 1.0,
         }
-        given: Any = shedder
-        return replace(given, **{name: value for name, value in budget.items() if name in has})  # type: ignore[no-any-return]
+        part: Any = shedder
+        return replace(part, **{name: value for name, value in budget.items() if name in has})  # type: ignore[no-any-return]
 
     def _build_shown_load(self) -> Load:
         """Build the load that the shedder sees after the drain, with only the bundles that it may move."""
         load, moved = self._view.load, {move.bundle for move in self.moves}
-        shown = [
+        bundles = [
             ascending(
                 entry
                 for entry in entries
@@ -358,7 +358,7 @@ class _Planner:
         max_usage, smoothed = scaled
         return replace(
             load,
-            top_bundles=shown,
+            top_bundles=bundles,
             throughput=throughput,
             usage=load.usage * grown,
             max_usage=max_usage,
@@ -461,7 +461,7 @@ class _Planner:
         filled = np.where(balance.counted, balance.loads / balance.capacities, -np.inf)
         fullest, aim = int(np.argmax(filled)), getattr(shedder, "max_imbalance", 1.0) * (1.0 + _ROUND_OFF)
         is_uneven = filled[fullest] > aim * balance.mean
-        left = [entry.load for entry in self._build_shown_load().top_bundles[fullest]]
+        loads = [entry.load for entry in self._build_shown_load().top_bundles[fullest]]
         own = [move.weight for move in self.moves if move.reason not in _MUST_LEAVE]
         names, moves_left, weight_left = ("max_moves", "max_weight"), self._moves_left, self._weight_left
         if limits.max_moves is None and limits.max_weight is None:
@@ -470,7 +470,7 @@ class _Planner:
             weight_left = getattr(shedder, "max_share", math.inf) * balance.loads.sum() - sum(own)
         if MAX_MOVES in refusals or (is_uneven and moves_left < 1):
             yield f"ended by {names[0]}"
-        elif MAX_WEIGHT in refusals or (is_uneven and left and min(left) > weight_left):
+        elif MAX_WEIGHT in refusals or (is_uneven and loads and min(loads) > weight_left):
             yield f"ended by {names[1]}"
         silent = [broker.id for broker, known in zip(self._view.brokers, balance.counted, strict=True) if not known]
         if silent:
@@ -481,17 +481,17 @@ class _Planner:
         balance, state, ids = Balance(self._state, self._limits.drain), self._state, self._view.brokers.ids
         most, number = balance.figures()["imbalance", None], 0
         for is_drain in (True, False):
-            left = [move for move in self.moves if (move.reason in _MUST_LEAVE) is is_drain]
-            costs = [self._costs(move) for move in left]
+            moves = [move for move in self.moves if (move.reason in _MUST_LEAVE) is is_drain]
+            costs = [self._costs(move) for move in moves]
             clients = np.array([max(1, (cost.producers or 0) + (cost.consumers or 0)) for cost in costs])
-            nearer = np.array([self._compute_near_gain(move) for move in left])
-            weights = np.array([move.weight for move in left])
-            ends = np.array([(move.source, move.destination) for move in left], dtype=np.int64).reshape(-1, 2).T
-            is_left = np.ones(len(left), dtype=np.bool_)
-            for _ in left:
+            nearer = np.array([self._compute_near_gain(move) for move in moves])
+            weights = np.array([move.weight for move in moves])
+            ends = np.array([(move.source, move.destination) for move in moves], dtype=np.int64).reshape(-1, 2).T
+            is_left = np.ones(len(moves), dtype=np.bool_)
+            for _ in moves:
                 gains = (balance.gains(ends[0], ends[1], weights) + nearer) / clients
                 place = int(np.argmax(np.where(is_left, gains, -np.inf)))
-                move, is_left[place] = left[place], False
+                move, is_left[place] = moves[place], False
                 balance.move([move])
                 number += 1
                 imbalance = balance.figures()["imbalance", None]
@@ -519,6 +519,6 @@ class _Planner:
     def _compute_near_gain(self, move: Move) -> float:
         """Compute the load that a move brings near its clients, bytes per second, 0 if it does not count."""
         key, brokers = getattr(self._policy.shedder, "near", None) or "", self._view.brokers
-        said = self._view.load.origins.get(key, {}).get(move.bundle, {})
-        shares = [said.get(str(brokers[number].property_of(key)), 0.0) for number in (move.source, move.destination)]
-        return move.weight * (shares[1] - shares[0]) / sum(said.values()) if said else 0.0
+        loads = self._view.load.origins.get(key, {}).get(move.bundle, {})
+        shares = [loads.get(str(brokers[number].property_of(key)), 0.0) for number in (move.source, move.destination)]
+        return move.weight * (shares[1] - shares[0]) / sum(loads.values()) if loads else 0.0

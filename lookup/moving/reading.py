@@ -86,8 +86,8 @@ def read_record(
         try:
             files[table] = list_log(f"{folder}/{table}", table)
         except InputError as error:
-            what = f": {error}; name a folder that `lookup collect` writes"
-            raise InputError(Argument("record"), what) from None
+            problem = f": {error}; name a folder that `lookup collect` writes"
+            raise InputError(Argument("record"), problem) from None
     spans = [span for of_table in files.values() if (span := table_span(of_table)) is not None]
     if not spans:
         raise InputError(Argument("record"), f": {folder} has no rows yet; `lookup collect` writes them once a minute")
@@ -100,17 +100,17 @@ def read_record(
     names = {name for rows in tables.values() for name in pc.unique(rows.column("cluster")).to_pylist()}
     name = _choose_cluster(names, cluster, folder)
     tables = {table: rows.filter(pc.equal(rows.column("cluster"), name)) for table, rows in tables.items()}
-    known, missing = _read_settings(folder, namespaces)
-    return Rows(name, at_us, folder, tables, known, missing)
+    policies, missing = _read_settings(folder, namespaces)
+    return Rows(name, at_us, folder, tables, policies, missing)
 
 
-def _choose_cluster(names: set[str], wanted: str | None, folder: str) -> str:
-    given = Argument("cluster")
-    if wanted is not None and wanted not in names:
-        raise InputError(given, f": {folder} is a record of {join_names(sorted(names))}, not of {wanted!r}")
-    if wanted is None and len(names) != 1:
-        raise InputError(given, f" must be given: {folder} has rows of {join_names(sorted(names))}")
-    return wanted or next(iter(names))
+def _choose_cluster(names: set[str], cluster: str | None, folder: str) -> str:
+    argument = Argument("cluster")
+    if cluster is not None and cluster not in names:
+        raise InputError(argument, f": {folder} is a record of {join_names(sorted(names))}, not of {cluster!r}")
+    if cluster is None and len(names) != 1:
+        raise InputError(argument, f" must be given: {folder} has rows of {join_names(sorted(names))}")
+    return cluster or next(iter(names))
 
 
 def _read_rows_up_to(files: Iterable[LogFile], table: TableName, at_us: int) -> pa.Table:
@@ -133,10 +133,10 @@ def rows_between(
         first_us, last_us = table_span((file,)) or (FIRST_US, LAST_US)
         if first_us > at_us or last_us <= from_us:
             continue
-        wanted = [name for name in file.columns if columns is None or name in columns]
+        names = [name for name in file.columns if columns is None or name in columns]
         with open_parquet(file.path) as parquet:
             # Rows are read in batches, since a large cluster's day has millions, of which only an hour counts.
-            for batch in parquet.iter_batches(_ROWS, columns=wanted, use_threads=False):
+            for batch in parquet.iter_batches(_ROWS, columns=names, use_threads=False):
                 rows = _convert_rows(pa.Table.from_batches([batch]), table, file.cluster)
                 ts = rows.column("ts").cast(pa.int64())
                 yield rows.filter(pc.and_(pc.less_equal(ts, at_us), pc.greater(ts, from_us)))
@@ -155,10 +155,10 @@ def _convert_rows(rows: pa.Table, table: TableName, cluster: str | None) -> pa.T
     return pa.Table.from_arrays(columns, schema=CANONICAL[table])
 
 
-def _read_settings(folder: str, given: str | None) -> tuple[NamespacePolicies, tuple[str, ...]]:
+def _read_settings(folder: str, content: str | None) -> tuple[NamespacePolicies, tuple[str, ...]]:
     """Read the settings of namespaces, and add a sentence if the operators' settings are unknown."""
     system, root = locate(folder)
-    path, text = "namespaces", given
+    path, text = "namespaces", content
     if text is None:
         path = f"{folder}/namespaces.toml"
         with suppress(OSError), system.open_input_file(f"{root}/namespaces.toml") as stream:
@@ -167,7 +167,7 @@ def _read_settings(folder: str, given: str | None) -> tuple[NamespacePolicies, t
         return NamespacePolicies(), (f"{_UNKNOWN}: there is no {path}",)
     file = namespaces_in(text, path)
     policies = policies_of(file.namespaces, file.failure_domains)
-    if given is not None or policies.isolation or policies.anti_affinity_group:
+    if content is not None or policies.isolation or policies.anti_affinity_group:
         return policies, ()
     return policies, (f"{_UNKNOWN}: {path} has none, which is fine if the cluster has none",)
 
@@ -198,27 +198,27 @@ def read_now(
         raise InputError(Argument(flag), f" must be given: without it {lacks}")
     rest = None if endpoints.admin is None else AdminRest(endpoints.admin, endpoints.credentials)
     name = _confirm_name(endpoints, rest)
-    observer, seen = Observer(name), _Seen()
+    observer, collection = Observer(name), _Seen()
     began = time.monotonic()
     progress(f"reading cluster {name}")
     with reading(endpoints, rest, name) as records:
-        while not seen.is_complete(observer) and time.monotonic() < began + wait_s:
+        while not collection.is_complete(observer) and time.monotonic() < began + wait_s:
             with suppress(Empty):
-                seen.take(observer, records.get(timeout=0.1))
-            vain = seen.in_vain(observer)
+                collection.take(observer, records.get(timeout=0.1))
+            vain = collection.in_vain(observer)
             if vain is not None and time.monotonic() > began + min(wait_s, _PATIENCE_S):
                 break
-    seen.require(observer, wait_s)
+    collection.require(observer, wait_s)
     tables = {table: _table_of(observer, table) for table in COLLECTED}
     last = (pc.max(rows.column("ts")).cast(pa.int64()).as_py() for rows in tables.values() if len(rows))
     # Brokers' clocks may be ahead of this one.
     at_us = max(now_us(), *last)
-    missing = [*seen.missing(observer, wait_s)]
+    missing = [*collection.missing(observer, wait_s)]
     if namespaces is not None:
-        known, unknown = _read_settings("", namespaces)
+        policies, unknown = _read_settings("", namespaces)
     else:
-        known, unknown = _fetch_settings(rest, name, _namespaces_of(observer))
-    return Rows(name, at_us, f"cluster {name}", tables, known, (*missing, *unknown))
+        policies, unknown = _fetch_settings(rest, name, _namespaces_of(observer))
+    return Rows(name, at_us, f"cluster {name}", tables, policies, (*missing, *unknown))
 
 
 def _confirm_name(endpoints: Endpoints, rest: AdminRest | None) -> str:
@@ -231,8 +231,8 @@ def _confirm_name(endpoints: Endpoints, rest: AdminRest | None) -> str:
         try:
             rest.brokers(name)
         except (OSError, ValueError) as error:
-            what = f" cannot be asked for the brokers of cluster {name}: {reason_of(error)}"
-            raise InputError(Argument("admin"), what) from None
+            sentence = f" cannot be asked for the brokers of cluster {name}: {reason_of(error)}"
+            raise InputError(Argument("admin"), sentence) from None
     return name
 
 
@@ -269,10 +269,10 @@ class _Seen:
         needed = [source for source, has in (("zookeeper", self.has_registry), ("state", self.has_owners)) if not has]
         # Without ZooKeeper brokers are those of the REST.
         sources = [*needed, *(("admin",) if not self.has_registry else ())]
-        found = [
+        reasons = [
             f"{READABLE[source]}: {observer.troubles[source]}" for source in sources if source in observer.troubles
         ]
-        return found[0] if found else None
+        return reasons[0] if reasons else None
 
     def require(self, observer: Observer, wait_s: float) -> None:
         """Refuse to go on without brokers, owners and loads."""
@@ -321,8 +321,8 @@ def _fetch_settings(
     except (OSError, ValueError, TypeError, AttributeError, re.error) as error:
         missing.append(f"isolation policies cannot be read, and no move was held against them: {reason_of(error)}")
     try:
-        asked = ((name, rest.anti_affinity_group(name)) for name in namespaces)
-        groups = {name: group for name, group in asked if group is not None}
+        pairs = ((name, rest.anti_affinity_group(name)) for name in namespaces)
+        groups = {name: group for name, group in pairs if group is not None}
     except (OSError, ValueError) as error:
         missing.append(f"anti-affinity groups cannot be read, and no move was held against them: {reason_of(error)}")
     return NamespacePolicies(isolation=isolation, anti_affinity_group=groups), tuple(missing)
@@ -333,7 +333,7 @@ def _isolation_of(policies: Mapping[str, Any], namespaces: Sequence[str]) -> dic
 
     Patterns of namespaces count as namespaces as well, so a policy also applies to namespaces without bundles now.
     """
-    found: dict[str, tuple[IsolationPolicy, ...]] = {}
+    rules: dict[str, tuple[IsolationPolicy, ...]] = {}
     for policy in policies.values():
         limits = policy.get("auto_failover_policy", {}).get("parameters", {})
         primary, secondary = (tuple(policy.get(key) or ()) for key in ("primary", "secondary"))
@@ -342,5 +342,5 @@ def _isolation_of(policies: Mapping[str, Any], namespaces: Sequence[str]) -> dic
         rule = IsolationPolicy(primary, secondary, int(limits.get("min_limit", 1)))
         for pattern in policy.get("namespaces") or ():
             for name in {pattern, *(name for name in namespaces if re.fullmatch(pattern, name))}:
-                found[name] = (*found.get(name, ()), rule)
-    return found
+                rules[name] = (*rules.get(name, ()), rule)
+    return rules

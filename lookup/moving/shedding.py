@@ -66,32 +66,32 @@ def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> b
     """
     if journal.frozen is None:
         return False
-    found, deadline = journal.frozen.get("found"), time.monotonic() + _PATIENCE_S
-    if found not in _FOUND:
-        raise InputError(f"{journal.path}: found is {shown(found)}; {KEY} was found to be null, true or false")
+    before, deadline = journal.frozen.get("found"), time.monotonic() + _PATIENCE_S
+    if before not in _FOUND:
+        raise InputError(f"{journal.path}: found is {shown(before)}; {KEY} was found to be null, true or false")
     now: object = None
     while True:
         try:
             now = _values(rest).get(KEY)
             if now == _OFF:
-                if found is None:
+                if before is None:
                     rest.send("DELETE", f"brokers/configuration/{KEY}")
                 else:
-                    rest.send("POST", f"brokers/configuration/{KEY}/{quote(found, safe='')}")
+                    rest.send("POST", f"brokers/configuration/{KEY}/{quote(before, safe='')}")
             break
         except (OSError, ValueError, InputError) as error:
             is_final = isinstance(error, AdminRefusedError) and error.status in (401, 403)
             if is_final or time.monotonic() > deadline:
                 raise StateError(
-                    f"{KEY} is still false and was {_describe_value(found)}: {refusal(error)}; ",
+                    f"{KEY} is still false and was {_describe_value(before)}: {refusal(error)}; ",
                     Argument("recover", str(journal.path)),
                     " puts it back",
                 ) from None
             time.sleep(_AGAIN_S)
     journal.write("thawed")
     if now == _OFF:
-        say(f"{KEY} is {_describe_value(found)} again, as it was found")
-    elif now != found:
+        say(f"{KEY} is {_describe_value(before)} again, as it was found")
+    elif now != before:
         say(f"{KEY} was set to {shown(now)} by somebody else meanwhile, and stays so")
     return True
 
@@ -106,8 +106,8 @@ def refusal(error: Exception) -> str:
     return f"the admin REST: {reason_of(error)}"
 
 
-def _describe_value(found: str | None) -> str:
-    return "not set" if found is None else found
+def _describe_value(value: str | None) -> str:
+    return "not set" if value is None else value
 
 
 def _values(rest: AdminRest) -> dict[str, Any]:

@@ -84,8 +84,8 @@ class ClusterState:
         brokers, rules = self.view.brokers, self.rows.namespaces
         owners = {name: owned.broker for name, owned in self.owners.items()}
         owners |= {name: brokers.ids[number] for name, number in moved.items()}
-        found = [rules.permits(name.rpartition("/")[0], Broker(owner).host) for name, owner in owners.items()]
-        return float(found.count(False))
+        allowed = [rules.permits(name.rpartition("/")[0], Broker(owner).host) for name, owner in owners.items()]
+        return float(allowed.count(False))
 
     def fresh_view(self) -> ClusterView:
         """Copy the view with owners of its own, which may be changed."""
