@@ -172,11 +172,11 @@ class BestWalk:
 
     def at_best(self) -> list[AtBest]:
         """List the best of all scored ticks, by number of bundles and figure."""
-        found = []
+        figures = []
         for (count, number), sums in self._sums.items():
             figure, unit = self._figures[number], MICRO if self._figures[number].key is None else 1
             # Sums are exact, so the grouping of ticks changes no bit.
             best, counted = (math.fsum(part for pair in sums for part in pair[column]) / unit for column in (0, 1))
             if counted:
-                found.append(AtBest(self._name, figure.metric, figure.key, count, best, counted))
-        return found
+                figures.append(AtBest(self._name, figure.metric, figure.key, count, best, counted))
+        return figures

@@ -120,9 +120,9 @@ def _build_owner_log(tables: Tables, cluster: str) -> OwnerLog | None:
 
     def codes(column: str, of_share: Sequence[str | None]) -> Codes:
         """Code texts in order of their first occurrence, -1 for None."""
-        known = texts[column]
+        code_of = texts[column]
         # Code -1, no broker, is an index as well. It selects the last entry.
-        return short_codes([*(-1 if text is None else known.setdefault(text, len(known)) for text in of_share), -1])
+        return short_codes([*(-1 if text is None else code_of.setdefault(text, len(code_of)) for text in of_share), -1])
 
     days = parts_by_day(shares, codes)
     return OwnerLog(days, tuple(texts["bundle"]), tuple(texts["broker"]), tables.splits(cluster))
@@ -133,13 +133,13 @@ def _plan_broker_reports(tables: Tables, cluster: str, roster: Roster) -> Broker
 
     def numbers(column: str, names: Sequence[str | None]) -> Codes:  # noqa: ARG001  of all functions of its kind
         """Look up roster numbers, -1 for a broker that was never registered."""
-        found = (None if name is None else roster.number(name) for name in names)
-        return short_codes(-1 if number is None else number for number in found)
+        codes = (None if name is None else roster.number(name) for name in names)
+        return short_codes(-1 if number is None else number for number in codes)
 
     # Reports of unknown brokers do not show which figures the cluster's brokers report.
-    known = [keys for share in shares for name, keys in share.given_by.items() if numbers("broker", [name])[0] >= 0]
-    given = frozenset[str]().union(*known)
-    return BrokerReports(parts_by_day(shares, numbers), given_figures(given))
+    key_sets = [keys for share in shares for name, keys in share.given_by.items() if numbers("broker", [name])[0] >= 0]
+    fields = frozenset[str]().union(*key_sets)
+    return BrokerReports(parts_by_day(shares, numbers), given_figures(fields))
 
 
 def _plan_bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleReports:
@@ -158,11 +158,11 @@ def _plan_bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleRe
         """Code bundles, -1 for a bundle that does not consist of whole atoms."""
         return short_codes(-1 if name is None else code_of.get(name, -1) for name in names)
 
-    given = frozenset[str]().union(*(share.given for share in shares))
+    keys = frozenset[str]().union(*(share.given for share in shares))
     return BundleReports(
         parts_by_day(shares, codes),
         np.array(list(spans.values()), dtype=np.int64).reshape(-1, 2),
-        has_rates=not given.isdisjoint(DETAILS["rates"]),
+        has_rates=not keys.isdisjoint(DETAILS["rates"]),
         unknown=unknown,
     )
 

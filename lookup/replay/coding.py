@@ -106,9 +106,9 @@ class Repeats:
         self._count(other._keys, other._counts)
 
     def _count(self, keys: Keys, counts: NDArray[np.int64]) -> None:
-        found, places = np.unique(np.concatenate([self._keys, keys]), return_inverse=True)
+        unique, places = np.unique(np.concatenate([self._keys, keys]), return_inverse=True)
         sums = np.bincount(places, weights=np.concatenate([self._counts, counts])).astype(np.int64)
-        self._keys, self._counts = found[:_MOST], sums[:_MOST]
+        self._keys, self._counts = unique[:_MOST], sums[:_MOST]
 
     @property
     def even_ratio(self) -> float:
@@ -175,9 +175,9 @@ class TopicCodes:
 
     def code(self, topic: str | None) -> int:
         """Look up the code of a topic's atom, BAD or INTERNAL if it does not have an atom."""
-        known = self._codes.get(topic)
-        if known is not None:
-            return known
+        number = self._codes.get(topic)
+        if number is not None:
+            return number
         text = str(topic)
         try:
             parsed = _parse_topic(text)
@@ -273,8 +273,8 @@ class Coder:
         counts = self.share.counts
         counts["rows"] += batch.rows.num_rows
         if not usable.all():
-            kept = np.flatnonzero(usable)
-            columns = {name: values.take(kept) for name, values in columns.items()}
+            rows = np.flatnonzero(usable)
+            columns = {name: values.take(rows) for name, values in columns.items()}
         ts = columns["ts"]
         if not len(ts):
             return
@@ -382,24 +382,24 @@ class Coder:
         absent: Any = LOOKUP_DEFAULTS.get(name)
         if column is None:
             return np.full(batch.rows.num_rows, code(absent), dtype=np.int32)
-        known = self._maps.get(memo or name)
-        if known is None or not known[0].equals(column.dictionary):
+        mapping = self._maps.get(memo or name)
+        if mapping is None or not mapping[0].equals(column.dictionary):
             texts = texts_of(column.dictionary)
-            known = column.dictionary, narrow(np.fromiter(map(code, texts), np.int32, len(texts)))
-            self._maps[memo or name] = known
-        table, indices = known[1], column.indices
+            mapping = column.dictionary, narrow(np.fromiter(map(code, texts), np.int32, len(texts)))
+            self._maps[memo or name] = mapping
+        table, indices = mapping[1], column.indices
         if indices.null_count:
             table = narrow(np.append(table.astype(np.int32), np.int32(code(absent))))
-            indices = pc.fill_null(indices, len(known[1]))
+            indices = pc.fill_null(indices, len(mapping[1]))
         codes: Codes = table.take(indices.to_numpy(zero_copy_only=False))
         return codes
 
 
 def used_columns(present: Sequence[str], plan: CodingPlan) -> list[str]:
     """List the columns of a log that a task reads."""
-    wanted = {"ts", "seq", "cluster", "topic", "properties", "broker", "result", "read_only", "weight"}
-    wanted |= {name for name in plan.extras if name != "domain"} | ({"client"} if plan.client_rules else set())
-    return [name for name in present if name in wanted]
+    names = {"ts", "seq", "cluster", "topic", "properties", "broker", "result", "read_only", "weight"}
+    names |= {name for name in plan.extras if name != "domain"} | ({"client"} if plan.client_rules else set())
+    return [name for name in present if name in names]
 
 
 def _add_counts(a: Ints, b: Ints) -> Ints:

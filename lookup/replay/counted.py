@@ -102,9 +102,9 @@ class AtomRows:
 
     def find(self, atom: Ints, row: Ints) -> Ints:
         """Find the position in `order` of the first row of each atom at or after a given row, shape (n,)."""
-        asked, numbers = np.unique(atom, return_inverse=True)
-        starts, counts, width = self.starts[asked], self.counts[asked], len(self.order) + 1
-        keys = np.repeat(asked * width, counts) + self.order[ranges(starts, counts)]
+        atoms, numbers = np.unique(atom, return_inverse=True)
+        starts, counts, width = self.starts[atoms], self.counts[atoms], len(self.order) + 1
+        keys = np.repeat(atoms * width, counts) + self.order[ranges(starts, counts)]
         skipped: Ints = starts - (np.cumsum(counts) - counts)
         return np.searchsorted(keys, atom * width + row) + skipped[numbers]
 
@@ -340,8 +340,8 @@ def check_by(by: Sequence[str], balance_us: int) -> None:
     """Refuse dimensions by which demand cannot be divided."""
     for name in by:
         if name not in BY_DIMENSIONS:
-            known = f": demand can be divided by {', '.join(BY_DIMENSIONS)}"
-            raise SettingsError(Argument("by", name), known)
+            right = f": demand can be divided by {', '.join(BY_DIMENSIONS)}"
+            raise SettingsError(Argument("by", name), right)
     if "hour" in by and _HOUR_US % balance_us:
         needed = f": needs evaluation.balance_s to divide 3600; it is {balance_us // MICRO}"
         raise SettingsError(Argument("by", "hour"), needed)
@@ -422,7 +422,7 @@ class Counted:
         return [None if cells is None else replace(last, cells=cells) for cells in rest]
 
     def _select_groups(self, part: _DemandPart) -> list[Groups]:
-        return [kept for group in self.groups if (kept := part.of(group)) is not None]
+        return [subset for group in self.groups if (subset := part.of(group)) is not None]
 
     def _iter_parts_by(self, dimension: str) -> Iterator[tuple[str, _DemandPart]]:
         """Yield the parts of one dimension, sorted by their names. Demand without a value is in no part."""

@@ -305,8 +305,8 @@ def last_row_per(rows: SliceRows, name: str) -> SliceRows:
     """Select the last row of each value of a column, in order."""
     everything = slice(0, len(rows))
     _, from_end = np.unique(rows.column(name, everything)[::-1], return_index=True)
-    kept = np.sort(len(rows) - 1 - from_end)
-    return SliceRows({column: rows.column(column, everything)[kept] for column in rows.names}, {})
+    places = np.sort(len(rows) - 1 - from_end)
+    return SliceRows({column: rows.column(column, everything)[places] for column in rows.names}, {})
 
 
 def concat_slices(days: Sequence[SliceRows]) -> SliceRows:

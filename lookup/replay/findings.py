@@ -82,10 +82,10 @@ def _check_client_rules(settings: EvaluationFile, clusters: Sequence[ClusterPlan
 
 
 def _check_namespace(entry: NamespaceEntry, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    known = {namespace for cluster in clusters for namespace in cluster.words.atoms.namespaces}
-    if entry.name not in known:
-        like = closest(entry.name, known, cutoff=_ALIKE)
-        right = f"did you mean {shown(like)}?" if like else f"the log has {join_names(sorted(known))}"
+    namespaces = {namespace for cluster in clusters for namespace in cluster.words.atoms.namespaces}
+    if entry.name not in namespaces:
+        like = closest(entry.name, namespaces, cutoff=_ALIKE)
+        right = f"did you mean {shown(like)}?" if like else f"the log has {join_names(sorted(namespaces))}"
         yield Finding("namespace", f"nothing is looked up in the [[namespaces]] entry {shown(entry.name)}; {right}", 0)
     hosts = {broker.host for cluster in clusters for broker in cluster.timeline.brokers}
     for pattern in (pattern for rule in entry.isolation for pattern in (*rule.primary, *rule.secondary)):
@@ -192,10 +192,10 @@ def _find_unsent_keys(
         like = closest(key, sent, cutoff=_ALIKE)
         if key in sent or (any(other in sent for other in keys) and like in (None, *keys)):
             continue
-        known = f"clients send {join_names(sorted(sent))}" if sent else "label clients by [[clients]]"
-        right = f"did you mean {shown(like)}?" if like else known
-        what = f"{part} uses the property {shown(key)}, which none of {quantity(lookups, 'lookup')} sends"
-        yield Finding("policy-key", f"{what}; {right}", 0)
+        hint = f"clients send {join_names(sorted(sent))}" if sent else "label clients by [[clients]]"
+        right = f"did you mean {shown(like)}?" if like else hint
+        problem = f"{part} uses the property {shown(key)}, which none of {quantity(lookups, 'lookup')} sends"
+        yield Finding("policy-key", f"{problem}; {right}", 0)
 
 
 def _find_unmet_labels(
@@ -204,8 +204,8 @@ def _find_unmet_labels(
     if key not in published:
         like = closest(key, published, cutoff=_ALIKE)
         right = f"did you mean {shown(like)}?" if like else f"give brokers a property `lookup.{key}`"
-        what = f"{sent.total():,} of {quantity(lookups, 'lookup')} send {shown(key)}, which no broker publishes"
-        yield Finding("broker-key", f"{what}; {right}", sent.total())
+        problem = f"{sent.total():,} of {quantity(lookups, 'lookup')} send {shown(key)}, which no broker publishes"
+        yield Finding("broker-key", f"{problem}; {right}", sent.total())
         return
     alone = {value: count for value, count in sent.items() if value not in published[key]}
     count = sum(alone.values())
@@ -264,11 +264,11 @@ def about_evidence(settings: EvaluationFile, sums: Iterable[MetricSums]) -> Iter
     Args:
         sums: sums of a replay, among them `answered_ratio`, whose last column is the number of lookups of each bundle.
     """
-    incumbent, seen = settings.evaluation.incumbent, dict[str, NDArray[np.float64]]()
+    incumbent, by_cluster = settings.evaluation.incumbent, dict[str, NDArray[np.float64]]()
     for part in sums:
         if (part.metric, part.policy, part.by) == ("answered_ratio", incumbent, ()):
-            seen.setdefault(part.cluster, part.sums[:, -1])
-    lookups = np.concatenate([np.zeros(0), *seen.values()])
+            by_cluster.setdefault(part.cluster, part.sums[:, -1])
+    lookups = np.concatenate([np.zeros(0), *by_cluster.values()])
     worth, bundles = effective(lookups), np.count_nonzero(lookups)
     if 0 < worth < settings.verdict.min_units <= bundles and "skewed" not in settings.lint.accept:
         yield Finding(
@@ -307,8 +307,8 @@ def _check_capacities(settings: EvaluationFile, clusters: Sequence[ClusterPlan])
         seconds, brokers = _measure_seconds(cluster, settings.evaluation.tick_s), cluster.timeline.most_registered
         load = None if settings.inputs.bundles else mean_load_of(cluster.words.counts["micro"], seconds, brokers)
         if settings.inputs.bundles and not capacities:
-            what = f"BUNDLES gives bytes/s, and no broker of {cluster.name} has a capacity, so usage has no meaning"
-            yield Finding("no-capacity", f"{what}; give every broker one, in bytes/s", 0)
+            problem = f"BUNDLES gives bytes/s, and no broker of {cluster.name} has a capacity, so usage has no meaning"
+            yield Finding("no-capacity", f"{problem}; give every broker one, in bytes/s", 0)
         if capacities and load is not None and not _BELOW * capacity <= load <= _ABOVE * capacity:
             yield Finding(
                 "capacity-unit",

@@ -253,8 +253,8 @@ def _iter_slices(parts: Sequence[CodedPart], plan: CodingPlan, work: WorkDir) ->
     """Yield the rows of one day in slices of the default size."""
     first, last = min(part.written.first for part in parts)[0], max(part.written.last for part in parts)[0]
     grid = np.arange(first // plan.tick_us * plan.tick_us, last + 1, plan.tick_us)
-    for cut in slices_of_day(work, [parts], grid, most_rows=SLICE_ROWS):
-        yield rows_of(work, cut.tables[0])
+    for piece in slices_of_day(work, [parts], grid, most_rows=SLICE_ROWS):
+        yield rows_of(work, piece.tables[0])
 
 
 def _inspect_cluster(demand: _CountedDemand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:

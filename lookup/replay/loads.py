@@ -175,8 +175,8 @@ class _Latest(ABC):
         """Add the reports of a slice. From now on only instants from `reached_us` on are read."""
         self.take(reached_us)
         # Of the earlier reports, only the rows that were not read yet are kept.
-        left = [(before.after(low), 0) for before, low in self._days if low < len(before)]
-        self._days = [*left, (rows, 0)]
+        days = [(before.after(low), 0) for before, low in self._days if low < len(before)]
+        self._days = [*days, (rows, 0)]
 
     def take(self, now_us: int) -> None:
         for place, (rows, low) in enumerate(self._days):

@@ -35,8 +35,8 @@ def add_pairs(sums: list[Pairs]) -> Pairs:
 
 
 def _sum_by_key(keys: Ints, weights: Ints) -> Pairs:
-    found, places = np.unique(keys, return_inverse=True)
-    return found, np.bincount(places, weights, minlength=len(found)).astype(np.int64)
+    unique, places = np.unique(keys, return_inverse=True)
+    return unique, np.bincount(places, weights, minlength=len(unique)).astype(np.int64)
 
 
 class Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
@@ -78,11 +78,11 @@ class Origins(Mapping[str, Mapping[str, Mapping[str, float]]]):
         of_code = np.array([numbers[sent[key]] if key in sent else -1 for sent in self._properties], np.int64)
         keys, micro = add_pairs(self._pairs())
         atoms, codes = np.divmod(keys, len(self._properties))
-        said = (of_code[codes] >= 0) & (micro > 0)
-        places = np.searchsorted(self._starts, atoms[said], side="right") - 1
-        found, sums = _sum_by_key(places * len(values) + of_code[codes[said]], micro[said])
+        is_known = (of_code[codes] >= 0) & (micro > 0)
+        places = np.searchsorted(self._starts, atoms[is_known], side="right") - 1
+        pairs, sums = _sum_by_key(places * len(values) + of_code[codes[is_known]], micro[is_known])
         origins: dict[str, dict[str, float]] = {}
-        bundles, of_values = self._names[found // len(values)].tolist(), (found % len(values)).tolist()
+        bundles, of_values = self._names[pairs // len(values)].tolist(), (pairs % len(values)).tolist()
         loads = sums / (MICRO * self._seconds)
         for bundle, number, load in zip(bundles, of_values, loads.tolist(), strict=True):
             origins.setdefault(bundle, {})[values[number]] = load

@@ -142,12 +142,12 @@ class Tables:
 def report_paths(settings: EvaluationFile) -> dict[ReportTable, str]:
     """List the path of each table that tasks read, without LOOKUPS."""
     paths = settings.inputs
-    given: dict[ReportTable, str | None] = {
+    by_table: dict[ReportTable, str | None] = {
         "ownership": paths.ownership,
         "loads": paths.loads if settings.evaluation.load == "reported" else None,
         "bundles": paths.bundles,
     }
-    return {table: path for table, path in given.items() if path is not None}
+    return {table: path for table, path in by_table.items() if path is not None}
 
 
 def read_tables(
@@ -229,19 +229,19 @@ class _ShareWriter:
         """Add rows, in order of their file."""
         columns = dict(rows.columns)
         for column, (texts, codes) in rows.names.items():
-            known = self._codes[column]
-            columns[column] = short_codes(known.setdefault(text, len(known)) for text in texts)[codes]
+            code_of = self._codes[column]
+            columns[column] = short_codes(code_of.setdefault(text, len(code_of)) for text in texts)[codes]
         # Rows of one instant stay in order of their files.
         columns["seq"] = np.zeros(len(columns["ts"]), dtype=np.int64)
         self._writer.add(columns)
         self._share.given |= rows.given
-        for broker, given in rows.given_by.items():
-            self._share.given_by[broker] = self._share.given_by.get(broker, frozenset()) | given
+        for broker, keys in rows.given_by.items():
+            self._share.given_by[broker] = self._share.given_by.get(broker, frozenset()) | keys
         self._share.splits.extend(rows.splits)
 
     def finish(self) -> TableShare:
         self._writer.flush()
-        self._share.names = {column: list(known) for column, known in self._codes.items()}
+        self._share.names = {column: list(code_of) for column, code_of in self._codes.items()}
         self._share.parts = self._writer.parts
         return self._share
 
@@ -293,8 +293,8 @@ def _iter_stretches(
             continue
         here = slice(start, stop)
         columns = {"ts": plain.ts[here], **{name: values[here] for name, values in plain.figures.items()}}
-        given = frozenset(key for key, rows_with in plain.gives.items() if rows_with[here].any())
-        yield _Rows(cluster, {"bundle": (plain.bundles[0], plain.bundles[1][here])}, columns, given)
+        keys = frozenset(key for key, rows_with in plain.gives.items() if rows_with[here].any())
+        yield _Rows(cluster, {"bundle": (plain.bundles[0], plain.bundles[1][here])}, columns, keys)
 
 
 def _read_single_rows(
@@ -346,12 +346,12 @@ _GAPS = {
 def known_figures(run: RunPlan, tables: Tables) -> frozenset[str]:
     """List the details of load that policies will see, as named in `reads`."""
     reported = {name for name, keys in DETAILS.items() if tables.gives("loads", keys)}
-    known = {
+    figures = {
         "view.load.rates": tables.gives("bundles", DETAILS["rates"]) and (not run.is_reported or "rates" in reported),
         # Simulated load has one usage by definition.
         "view.load.resources": not run.is_reported or "resources" in reported,
     }
-    return frozenset(name for name, is_known in known.items() if is_known)
+    return frozenset(name for name, is_known in figures.items() if is_known)
 
 
 def known_rates(run: RunPlan, tables: Tables) -> Rates:
@@ -359,8 +359,8 @@ def known_rates(run: RunPlan, tables: Tables) -> Rates:
     without = rates_without(tables.settings)
     if without is not None:
         return without
-    asked: tuple[ReportTable, ...] = ("bundles", "loads") if run.is_reported else ("bundles",)
-    silent = [table.upper() for table in asked if not tables.gives(table, THROUGHPUT)]
+    kinds: tuple[ReportTable, ...] = ("bundles", "loads") if run.is_reported else ("bundles",)
+    silent = [table.upper() for table in kinds if not tables.gives(table, THROUGHPUT)]
     return Rates(
         has_bytes=not silent,
         has_messages="view.load.rates" in known_figures(run, tables),

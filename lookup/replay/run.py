@@ -324,9 +324,9 @@ class _EvaluationRun:
         # They are sorted, since neither figures nor their order may depend on the division of runs among tasks.
         return [replayed[key] for key in sorted(replayed)], [gathered[cluster] for cluster in sorted(gathered)]
 
-    def _compute_bounds(self, found: Sequence[AtBest]) -> dict[tuple[str, str, str | None], float]:
+    def _compute_bounds(self, figures: Sequence[AtBest]) -> dict[tuple[str, str, str | None], float]:
         sums: dict[tuple[int | None, str, str | None], list[float]] = {}
-        for each in found:
+        for each in figures:
             of_all = sums.setdefault((each.bundles, each.metric, each.key), [0.0, 0.0])
             of_all[:] = of_all[0] + each.best, of_all[1] + each.counted
         return {
@@ -344,15 +344,15 @@ def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tu
     """
     if isinstance(section.seeds, tuple):
         return section.seeds
-    log = [(one.name, one.words.counts["demand"], one.words.first_us, one.words.last_us) for one in clusters]
-    drawn: dict[int, None] = {}
+    log = [(entry.name, entry.words.counts["demand"], entry.words.first_us, entry.words.last_us) for entry in clusters]
+    seeds: dict[int, None] = {}
     for number in count():
         digest = hashlib.blake2b(repr((sorted(log), section.draw, number)).encode(), digest_size=8).digest()
         # Seeds are short enough to be typed, since they are part of the names of decisions.
-        drawn[int.from_bytes(digest) % 1_000_000] = None
-        if len(drawn) == section.seeds:
+        seeds[int.from_bytes(digest) % 1_000_000] = None
+        if len(seeds) == section.seeds:
             break
-    return tuple(sorted(drawn))
+    return tuple(sorted(seeds))
 
 
 def _read_window(section: EvaluationSection) -> tuple[int, int] | None:
@@ -416,7 +416,7 @@ def _collect_facts(
         ignored_unloads=sum(cluster.timeline.ignored_unloads for cluster in clusters),
         # A third word would keep earlier versions from reading the run.
         capacity="assumed"
-        if any(one.assumed_capacity is not None for one in clusters)
+        if any(cluster.assumed_capacity is not None for cluster in clusters)
         else None
         if without
         else "given",

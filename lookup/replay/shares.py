@@ -89,9 +89,9 @@ def check_frame(frame: DataFrame) -> None:
     needed = (*REQUIRED["lookups"], "seq")
     missing = [name for name in needed if name not in frame.columns]
     if missing:
-        what = f"column {missing[0]} is" if len(missing) == 1 else f"columns {' and '.join(missing)} are"
+        subject = f"column {missing[0]} is" if len(missing) == 1 else f"columns {' and '.join(missing)} are"
         order = "; seq tells the order of lookups of one instant" if "seq" in missing else ""
-        raise InputError(f"lookups: {what} missing; a DataFrame of Spark needs {', '.join(needed)}{order}")
+        raise InputError(f"lookups: {subject} missing; a DataFrame of Spark needs {', '.join(needed)}{order}")
     check_types("lookups", to_arrow_schema(frame.schema, timezone="UTC"), "lookups")
 
 

@@ -232,13 +232,13 @@ def broker_numbers(rows: Iterable[tuple[int, str, Reported]], roster: Roster) ->
     Args:
         rows: time (µs), broker and report of each. Brokers outside the roster are left out.
     """
-    kept = [(ts, number, report) for ts, name, report in rows if (number := roster.number(name)) is not None]
-    reports = [report for _, _, report in kept]
-    figures, given = load_figures(reports), frozenset[str]().union(*(report.given for report in reports))
+    entries = [(ts, number, report) for ts, name, report in rows if (number := roster.number(name)) is not None]
+    reports = [report for _, _, report in entries]
+    figures, keys = load_figures(reports), frozenset[str]().union(*(report.given for report in reports))
     return {
-        "ts": np.array([ts for ts, _, _ in kept], dtype=np.int64),
-        "broker": np.array([number for _, number, _ in kept], dtype=np.int64),
-        **{name: figures[name] for name in given_figures(given)},
+        "ts": np.array([ts for ts, _, _ in entries], dtype=np.int64),
+        "broker": np.array([number for _, number, _ in entries], dtype=np.int64),
+        **{name: figures[name] for name in given_figures(keys)},
     }
 
 

@@ -130,19 +130,19 @@ def _fill_cores(
     for cluster, size in enumerate(sizes):
         remaining = list(runs)
         while remaining:
-            taken: list[PolicyRun] = []
+            share: list[PolicyRun] = []
             ends = busy + size * costs.task
             for run in remaining:
                 cost = size * costs.of_run(run)
                 # A long run that does not fit on this core may leave room for a short one. An idle core takes a run in
                 # any case. Otherwise no limit would be enough for it.
-                if ends + cost <= limit or not (busy or taken):
-                    taken.append(run)
+                if ends + cost <= limit or not (busy or share):
+                    share.append(run)
                     ends += cost
-            if taken:
-                shares.append((cluster, taken))
-            done = set(taken)
-            remaining = [run for run in remaining if run not in done]
+            if share:
+                shares.append((cluster, share))
+            members = set(share)
+            remaining = [run for run in remaining if run not in members]
             used, busy = (used + 1, 0.0) if remaining else (used, ends)
     return shares, used
 

@@ -113,13 +113,13 @@ def walk_slices(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[l
         first, stop = np.searchsorted(days, [day, day + 1]).tolist()
         parts = [cluster.days.get(day, ()), *(() if days is None else days.get(day, ()) for days in reports)]
         grid = starts[first:stop][timeline.is_grid[first:stop]]
-        for cut in slices_of_day(work, parts, grid, most_rows=run.slice_rows):
+        for piece in slices_of_day(work, parts, grid, most_rows=run.slice_rows):
             low, high = first, stop
-            if cut.from_us is not None:
-                low = int(np.searchsorted(starts, cut.from_us))
-            if cut.until_us is not None:
-                high = int(np.searchsorted(starts, cut.until_us))
-            lookups, *reported = cut.tables
+            if piece.from_us is not None:
+                low = int(np.searchsorted(starts, piece.from_us))
+            if piece.until_us is not None:
+                high = int(np.searchsorted(starts, piece.until_us))
+            lookups, *reported = piece.tables
             earlier = None if low or day != walked[0] else day
             yield _build_ticks(
                 cluster,
@@ -162,12 +162,12 @@ def _read_reports(
     before: int | None,
 ) -> SliceRows:
     """Build the reports of a slice. The first slice also gets the last report of each name from earlier days."""
-    held = [
+    slices = [
         last_row_per(day_rows(work, parts), name)
         for day, parts in sorted(days.items())
         if before is not None and day < before
     ]
-    return concat_slices([*held, *([rows_of(work, pieces)] if pieces else [])])
+    return concat_slices([*slices, *([rows_of(work, pieces)] if pieces else [])])
 
 
 class ClusterWalk:
