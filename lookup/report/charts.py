@@ -337,18 +337,18 @@ def extent(ends: Sequence[float]) -> tuple[float, float]:
 
 def place(points: Sequence[NamedPoint], width: float, height: float) -> list[Spot]:
     """Choose a spot for each point's name, the first points' first."""
-    taken = [
+    boxes = [
         Box(each.x - each.radius, each.y - each.radius, each.x + each.radius, each.y + each.radius) for each in points
     ]
     chart, spots = Box(0, 0, width, height), list[Spot]()
     for point in points:
         inside = [spot for spot in _list_spots(point) if spot.box(point).is_inside(chart)]
-        free = [spot for spot in inside if not any(spot.box(point).meets(other) for other in taken)]
+        free = [spot for spot in inside if not any(spot.box(point).meets(other) for other in boxes)]
         # The first point, the incumbent, has its name for certain, over other points if need be.
-        found = next(iter(free if spots else [*free, *inside]), Spot(""))
-        if found.text:
-            taken.append(found.box(point))
-        spots.append(found)
+        choice = next(iter(free if spots else [*free, *inside]), Spot(""))
+        if choice.text:
+            boxes.append(choice.box(point))
+        spots.append(choice)
     return spots
 
 

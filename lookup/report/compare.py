@@ -110,14 +110,14 @@ class Change:
     def document(self) -> dict[str, Any]:
         """Convert the change to a JSON object, with None for missing values."""
         bounds = (self.first, self.second, self.delta, self.delta - self.half, self.delta + self.half)
-        known = [None if math.isnan(bound) else bound for bound in bounds]
+        ends = [None if math.isnan(bound) else bound for bound in bounds]
         return {
             "policy": self.policy,
             "figure": self.name,
             "unit": self.unit,
             "better": self.better,
             "primary": self.primary,
-            **dict(zip(("first", "second", "change", "low", "high"), known, strict=True)),
+            **dict(zip(("first", "second", "change", "low", "high"), ends, strict=True)),
             "is_certain": self.is_certain,
             "not_comparable": self.unlike or None,
         }
@@ -167,11 +167,11 @@ class Difference:
 
 def compare_runs(first: Run, second: Run) -> Difference:
     """Compare two runs that were read back."""
-    asked = [dict(_iter_leaves({part: run.manifest[part] for part in _ASKED})) for run in (first, second)]
+    leaves = [dict(_iter_leaves({part: run.manifest[part] for part in _ASKED})) for run in (first, second)]
     settings = [
-        (key, asked[0].get(key, NOTHING), asked[1].get(key, NOTHING))
-        for key in dict.fromkeys([*asked[0], *asked[1]])
-        if asked[0].get(key) != asked[1].get(key)
+        (key, leaves[0].get(key, NOTHING), leaves[1].get(key, NOTHING))
+        for key in dict.fromkeys([*leaves[0], *leaves[1]])
+        if leaves[0].get(key) != leaves[1].get(key)
     ]
     settings.sort(key=lambda row: not _is_definition(row[0]))
     shared = [name for name in first.results.policies if name in second.results.policies]
@@ -180,7 +180,7 @@ def compare_runs(first: Run, second: Run) -> Difference:
     changes = []
     for policy in shared:
         rows = [row for of in figures for key, row in of.items() if key[0] == policy and not math.isnan(row.value)]
-        for name, known in {row.name: row for row in rows}.items():
+        for name, figure in {row.name: row for row in rows}.items():
             before, after = (of.get((policy, *name)) for of in figures)
             # One figure with one interval is one replay, in which nothing has changed.
             is_same = _find_bounds(before) is not None and _find_bounds(before) == _find_bounds(after)
@@ -188,9 +188,9 @@ def compare_runs(first: Run, second: Run) -> Difference:
             changes.append(
                 Change(
                     policy,
-                    known.label,
-                    known.unit,
-                    known.better,
+                    figure.label,
+                    figure.unit,
+                    figure.better,
                     math.nan if before is None else before.value,
                     math.nan if after is None else after.value,
                     half,
@@ -260,14 +260,14 @@ def headline(difference: Difference) -> str:
     if not changed:
         return f"Nothing changed from {first} to {second}: all {same:,} figures are the same."
     kinds = {"▲": "got better", "▼": "got worse", "": "changed, which is neither better nor worse"}
-    shown = []
+    parts = []
     for mark, words in kinds.items():
         of_kind = [change for change in changed if change.is_certain and change.mark == mark]
         if of_kind:
-            shown.append(f"{quantity(len(of_kind), 'figure')} {words} ({_name_changes(of_kind)})")
+            parts.append(f"{quantity(len(of_kind), 'figure')} {words} ({_name_changes(of_kind)})")
     unlike = sum(bool(change.unlike) for change in changed)
     perhaps = sum(not change.is_certain for change in changed) - unlike
-    more = "more " if shown else ""
+    more = "more " if parts else ""
     counts = (
         (perhaps, f"{more}differs within chance", f"{more}differ within chance"),
         (unlike, "cannot be compared", "cannot be compared"),
@@ -275,7 +275,7 @@ def headline(difference: Difference) -> str:
     )
     rest = [quantity(count, singular, plural) for count, singular, plural in counts if count]
     opening = (
-        f"From {first} to {second} {join_clauses(shown)}" if shown else f"No change is shown from {first} to {second}"
+        f"From {first} to {second} {join_clauses(parts)}" if parts else f"No change is shown from {first} to {second}"
     )
     return f"{opening}; {join_clauses(rest)}." if rest else f"{opening}."
 
@@ -344,13 +344,13 @@ def difference_markdown(difference: Difference, how: str = "") -> str:
         how: the command that lists figures beyond the first `MOST_ROWS`. If it is empty, all of them are written.
     """
     changed = difference.changed
-    shown = changed[:MOST_ROWS] if how else changed
+    rows = changed[:MOST_ROWS] if how else changed
     title = f"{difference.first} and {difference.second}"
     blocks: list[Block] = [Heading(title, 1), Paragraph(headline(difference))]
-    if shown:
-        blocks.append(Table(FIGURE_HEADS, [change.row for change in shown]))
-    if len(shown) < len(changed):
-        blocks.append(Paragraph(rest_in_words(len(changed) - len(shown), "figure", how)))
+    if rows:
+        blocks.append(Table(FIGURE_HEADS, [change.row for change in rows]))
+    if len(rows) < len(changed):
+        blocks.append(Paragraph(rest_in_words(len(changed) - len(rows), "figure", how)))
     notes = [*cautions(difference), *legend(difference)]
     if notes:
         blocks.append(Bullets(notes))

@@ -35,8 +35,8 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
         raise SettingsError(Argument("candidate"), f": {run.path} has no candidate {candidate!r}; {right}")
     winner = candidate or winner_of(results)
     if winner is None:
-        what = f": {run.path} has no winner, since no candidate is better in any figure; name one with "
-        raise SettingsError(Argument("confirm"), what, Argument("candidate", "NAME"))
+        problem = f": {run.path} has no winner, since no candidate is better in any figure; name one with "
+        raise SettingsError(Argument("confirm"), problem, Argument("candidate", "NAME"))
     names = (results.incumbent, winner)
     return {
         **settings,
@@ -67,5 +67,5 @@ def _describe_remaining(before: Figure, after: Figure | None) -> str:
         return f"{before.label}: was {word_of(before)}, and is not measured now"
     was, now = (f"{signed_text(row.change, row.unit)} {row.unit}" for row in (before, after))
     share = after.change / before.change if before.change else 0.0
-    left = f", {share:.0%} of it" if share >= 0 else ", the opposite"
-    return f"{before.label}: {was} before, {now} now{left}, {mark_of(after)} {word_of(after)}"
+    part = f", {share:.0%} of it" if share >= 0 else ", the opposite"
+    return f"{before.label}: {was} before, {now} now{part}, {mark_of(after)} {word_of(after)}"

@@ -95,8 +95,8 @@ def _compose_first_screen(results: Results, folder: str, *, has_charts: bool) ->
     groups = list(
         dict.fromkeys(_choose_representative(results, policy) for policy in sentences.rank_candidates(results))
     )
-    told = sentences.answer(results).about
-    cards = [sentences.card(results, policy, folder, is_first=policy == told) for policy in groups]
+    winner = sentences.answer(results).about
+    cards = [sentences.card(results, policy, folder, is_first=policy == winner) for policy in groups]
     same = [Paragraph(sentences.identical_sentence(results), "note")] if cards else []
     yield Section("answer", "Answer", [*lead, *([Cards(cards[:1])] if cards else []), *same])
     if has_charts:
@@ -167,15 +167,15 @@ def _compose_trade(results: Results) -> Section:
 
 def _choose_axes(results: Results) -> tuple[Name, Name] | None:
     """Choose the vertical and the horizontal figure, None if this run does not have two with values."""
-    wanted = (*aims(results), MOVES)
-    known = [
+    names = (*aims(results), MOVES)
+    axes = [
         name
-        for name in wanted
+        for name in names
         if (row := results.pooled.get((results.incumbent, *name))) is not None and math.isfinite(row.value)
     ]
-    if len(known) < 2:
+    if len(axes) < 2:
         return None
-    up, across = known[:2]
+    up, across = axes[:2]
     # Without locality, moves are vertical, and balance is horizontal as usual.
     return (across, up) if across == MOVES else (up, across)
 
@@ -205,9 +205,9 @@ def first_figures(results: Results) -> list[Name]:
         is_primary = any(row.primary for row in rows)
         return not is_primary, name not in spoken, name not in whole, -sum(row.is_decided for row in rows)
 
-    shown = [name for name in lines if not _is_idle(name, lines[name])]
-    chosen = sorted(shown, key=rank)[:_FIGURES]
-    return sorted((name for name in shown if name in chosen), key=lambda name: rank(name)[0])
+    names = [name for name in lines if not _is_idle(name, lines[name])]
+    chosen = sorted(names, key=rank)[:_FIGURES]
+    return sorted((name for name in names if name in chosen), key=lambda name: rank(name)[0])
 
 
 def _is_idle(name: Name, rows: Mapping[str, Figure]) -> bool:
@@ -261,10 +261,10 @@ def figure_table(
             line.append(Cell(f"{cell.text} {mark}".strip(), cell.detail, "" if row is None else row.verdict or ""))
         rows.append([*line, bests[name] or NOTHING] if any(bests.values()) else line)
     heads = ("figure", "unit", f"{columns[0]} (incumbent)", *columns[1:], *(["at best"] if any(bests.values()) else []))
-    what = f"cluster {cluster}" if cluster else "all clusters" if part is None else f"{part[0]} {part[1]}"
+    scope = f"cluster {cluster}" if cluster else "all clusters" if part is None else f"{part[0]} {part[1]}"
     place = cluster or ("all" if part is None else "-".join(part))
     kind = "first" if names is not None else "every"
-    caption = f"{'All figures' if names is None else 'Figures'} of {what}, with 95 % intervals"
+    caption = f"{'All figures' if names is None else 'Figures'} of {scope}, with 95 % intervals"
     return Table(heads, rows, f"figures-{kind}-{place}", caption, texts=(0, 1))
 
 

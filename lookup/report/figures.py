@@ -248,8 +248,8 @@ def _check_shape(file: str, document: Mapping[str, Any], shape: type[_Shape]) ->
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(map(str, problem["loc"]))
-        what = "is missing" if problem["type"] == "missing" else f"is {shown(problem['input'])}: {problem['msg']}"
-        raise InputError(f"{file}: {key} {what}; {_AGAIN}") from None
+        fault = "is missing" if problem["type"] == "missing" else f"is {shown(problem['input'])}: {problem['msg']}"
+        raise InputError(f"{file}: {key} {fault}; {_AGAIN}") from None
 
 
 @contextmanager

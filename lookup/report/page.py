@@ -87,8 +87,8 @@ def _write_data(content: Iterable[Section]) -> Markup:
     charts = [chart.data for chart in charts_of(content)]
     text = json.dumps(charts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Invisible characters are drawn as escapes, and so is a backslash that JSON does not remove.
-    seen = text if text.isprintable() else "".join(c if c.isprintable() else f"\\{repr(c)[1:-1]}" for c in text)
-    return Markup(seen.replace("<", "\\u003c"))
+    printable = text if text.isprintable() else "".join(c if c.isprintable() else f"\\{repr(c)[1:-1]}" for c in text)
+    return Markup(printable.replace("<", "\\u003c"))
 
 
 def _read_asset(name: str) -> str:

@@ -101,8 +101,8 @@ def name_of(run: Run, *, cluster: str | None, policy: str, seed: int | None) -> 
             Argument("cluster"), f": the run has no cluster {cluster!r}; {suggestion(cluster, clusters)}"
         )
     if seed is not None and seed not in seeds:
-        known = ", ".join(map(str, seeds))
-        raise SettingsError(Argument("seed"), f": the run has no seed {seed}; known: {known}")
+        numbers = ", ".join(map(str, seeds))
+        raise SettingsError(Argument("seed"), f": the run has no seed {seed}; known: {numbers}")
     return RunName(clusters[0] if cluster is None else cluster, policy, seeds[0] if seed is None else seed)
 
 
@@ -145,8 +145,8 @@ def decision_of(run: Run, text: str) -> tuple[RunName, int]:
     name, number = name_of(run, cluster=cluster, policy=parts[0], seed=int(parts[1])), int(parts[2])
     count = recorded_table(run, name, "decisions").num_rows
     if number >= count:
-        known = f"they are numbered from 0 to {count - 1:,}" if count else "it has none"
-        raise SettingsError(Argument("decision"), f": {text!r} is not a decision of the run; {known}")
+        hint = f"they are numbered from 0 to {count - 1:,}" if count else "it has none"
+        raise SettingsError(Argument("decision"), f": {text!r} is not a decision of the run; {hint}")
     return name, number
 
 
@@ -172,12 +172,12 @@ def history_of(run: Run, name: RunName, topic: str) -> BundleHistory:
     decisions = recorded_table(run, name, "decisions")
     numbered = decisions.append_column("number", pa.array(range(decisions.num_rows), pa.int64()))
     decided = numbered.filter(pc.is_in(numbered["bundle"], value_set=pa.array(chosen))).to_pylist()
-    made = {(row["ts"], row["bundle"], row["broker"]): row for row in decided if row["broker"] is not None}
+    by_key = {(row["ts"], row["bundle"], row["broker"]): row for row in decided if row["broker"] is not None}
     cycles = recorded_table(run, name, "cycles").to_pylist()
     by_time = {row["ts"]: {key: row[key] for key in _FIGURES} for row in cycles}
     steps: list[OwnerStep] = []
     for row in sorted(rows, key=lambda row: (row["from"], row["to"] is None, row["to"])):
-        decision = made.get((row["from"], row["bundle"], row["broker"]))
+        decision = by_key.get((row["from"], row["bundle"], row["broker"]))
         before = [step for step in steps if step.to_us == row["from"]]
         ends = {step.ended_by for step in before if step.bundle == row["bundle"]}
         began_by = "log"
@@ -218,7 +218,7 @@ def cycle_at(run: Run, name: RunName, at_us: int) -> dict[str, Any]:
     before = pc.sum(pc.less_equal(cycles["ts"], at_us)).as_py()
     if not before:
         first = time_text(cycles["ts"][0].as_py())
-        what = f": there was no cycle up to {time_text(at_us)}; the first one was at {first}"
-        raise SettingsError(Argument("at_us"), what)
+        problem = f": there was no cycle up to {time_text(at_us)}; the first one was at {first}"
+        raise SettingsError(Argument("at_us"), problem)
     row: dict[str, Any] = cycles.slice(before - 1, 1).to_pylist()[0]
     return row

@@ -57,14 +57,14 @@ def steps_table(plan: MovePlan) -> Table:
 
 def brokers_table(plan: MovePlan) -> Table:
     """Build the table of each broker's load before and after."""
-    given, taken = ([getattr(step, end) for step in plan.steps] for end in ("source", "destination"))
+    sources, destinations = ([getattr(step, end) for step in plan.steps] for end in ("source", "destination"))
     rows = [
         (
             broker.id,
             _format_megabytes(broker.load),
             _format_megabytes(broker.load_after),
             f"{broker.bundles:,}",
-            f"{broker.bundles - given.count(broker.id) + taken.count(broker.id):,}",
+            f"{broker.bundles - sources.count(broker.id) + destinations.count(broker.id):,}",
             "drained" if broker.id in plan.limits.drain else "",
         )
         for broker in plan.brokers

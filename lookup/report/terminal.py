@@ -92,8 +92,8 @@ def _find_first_like(results: Results, policies: Sequence[str], policy: str) -> 
     return next(name for name in policies if name in group)
 
 
-def _describe_left_out(number: int, what: str, rest: str) -> list[str]:
-    return [f"{quantity(number, what)}: {rest}"] if number > 0 else []
+def _describe_left_out(number: int, noun: str, rest: str) -> list[str]:
+    return [f"{quantity(number, noun)}: {rest}"] if number > 0 else []
 
 
 def _iter_answer(results: Results, folder: str, *, is_quiet: bool) -> Iterator[str]:
@@ -124,18 +124,18 @@ def _draw_parts(table: Table, console: Console) -> Iterator[RichTable]:
     room = console.width - sum(widths[place] for place in fixed)
     pages: list[list[int]] = [[]]
     for place in others:
-        if pages[-1] and sum(widths[one] for one in pages[-1]) + widths[place] > room:
+        if pages[-1] and sum(widths[column] for column in pages[-1]) + widths[place] > room:
             pages.append([])
         pages[-1].append(place)
     for page in pages:
-        drawn = RichTable(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=not console.is_terminal)
+        part = RichTable(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=not console.is_terminal)
         columns = [*fixed[:3], *page, *fixed[3:]]
         for place in columns:
             is_text = place in table.texts
-            drawn.add_column(_build_text(table.columns[place]), justify="left" if is_text else "right", no_wrap=is_text)
+            part.add_column(_build_text(table.columns[place]), justify="left" if is_text else "right", no_wrap=is_text)
         for row in cells:
-            drawn.add_row(*(_style_cell(row[place]) for place in columns))
-        yield drawn
+            part.add_row(*(_style_cell(row[place]) for place in columns))
+        yield part
 
 
 def _style_cell(cell: Cell) -> Text:

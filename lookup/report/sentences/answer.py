@@ -107,18 +107,18 @@ class Findings:
 
 def findings_of(results: Results, policy: str) -> Findings:
     """Sort the important figures by their verdicts. They are primary ones, aims and moves."""
-    found, wanted = Findings(), {*aims(results), OVERLOAD, MOVES}
+    findings, names = Findings(), {*aims(results), OVERLOAD, MOVES}
     rows = [row for row in wholes(results) if row.policy == policy]
-    found.fatal = [row for row in rows if _rules_out(row, results)]
-    for row in sorted((row for row in rows if row.primary or row.name in wanted), key=lambda row: not row.primary):
+    findings.fatal = [row for row in rows if _rules_out(row, results)]
+    for row in sorted((row for row in rows if row.primary or row.name in names), key=lambda row: not row.primary):
         if row.is_decided:
-            (found.gains if row.verdict == "better" else found.losses).append(row)
+            (findings.gains if row.verdict == "better" else findings.losses).append(row)
         elif row.verdict == "inconclusive":
-            (found.open if row.alone is None else found.likely).append(row)
+            (findings.open if row.alone is None else findings.likely).append(row)
         # A figure that is zero for both policies is not mentioned.
         elif any(values_of(results, row)):
-            found.same.append(row)
-    return found
+            findings.same.append(row)
+    return findings
 
 
 def net_score(rows: Iterable[Figure]) -> float:
@@ -194,35 +194,35 @@ def answer(results: Results) -> Answer:
     if all(row.verdict == "identical" for row in results.verdicts):
         return Answer("keep", f"Keep {incumbent}: every candidate takes the same decisions on this log.")
     best = order[0]
-    found = findings_of(results, best)
+    findings = findings_of(results, best)
     deciding = {row.name for row in results.verdicts if row.primary} | {*aims(results)}
-    worth = net_score(row for row in found.decided if row.name in deciding)
+    worth = net_score(row for row in findings.decided if row.name in deciding)
     # A gain outside the aims does not justify the possible loss of an aim.
-    may_lose = any(row.gain < -row.margin for row in found.unclear if row.name in deciding)
-    is_firm = any(may_decide(row.holds_for, results.rules) for row in found.gains)
-    if not found.fatal and found.gains and (worth > 0 or not found.losses):
+    may_lose = any(row.gain < -row.margin for row in findings.unclear if row.name in deciding)
+    is_firm = any(may_decide(row.holds_for, results.rules) for row in findings.gains)
+    if not findings.fatal and findings.gains and (worth > 0 or not findings.losses):
         if is_firm and (worth > 0 or not may_lose):
-            return Answer("switch", f"Switch to {best}: it {_describe_effects(results, found)}", best)
-        return Answer("unclear", f"Cannot tell: {best} {_describe_effects(results, found)}", best)
-    if found.fatal or found.losses:
-        return Answer("keep", f"Keep {incumbent}: {_describe_against(results, order, found)}", best)
-    if any(row.gain for row in found.unclear):
-        return Answer("unclear", f"Cannot tell: {_describe_missed(results, best, found)}")
+            return Answer("switch", f"Switch to {best}: it {_describe_effects(results, findings)}", best)
+        return Answer("unclear", f"Cannot tell: {best} {_describe_effects(results, findings)}", best)
+    if findings.fatal or findings.losses:
+        return Answer("keep", f"Keep {incumbent}: {_describe_against(results, order, findings)}", best)
+    if any(row.gain for row in findings.unclear):
+        return Answer("unclear", f"Cannot tell: {_describe_missed(results, best, findings)}")
     return Answer("keep", f"Keep {incumbent}: {_describe_equal(results, order)}")
 
 
-def _describe_effects(results: Results, found: Findings) -> str:
-    clauses, costs = clauses_of(results, found.gains, found), clauses_of(results, found.losses, found)
+def _describe_effects(results: Results, findings: Findings) -> str:
+    clauses, costs = clauses_of(results, findings.gains, findings), clauses_of(results, findings.losses, findings)
     text = join_clauses(clauses)
     text += f", but {join_clauses(costs)}" if costs else ""
     unclear = [
         f"{name_of(row.name)} ({amount_text(before, row)} → {amount_text(after, row)})"
-        for row in found.unclear
+        for row in findings.unclear
         if row.name != OVERLOAD
         for before, after in [values_of(results, row)]
     ]
-    if shared := found.condition:
-        text += f". {'This' if len(found.decided) == 1 else 'All of this'} holds {shared}"
+    if shared := findings.condition:
+        text += f". {'This' if len(findings.decided) == 1 else 'All of this'} holds {shared}"
     elif unclear and not costs:
         text += f". Its effect on {join_clauses(unclear)} is not clear"
     elif not costs:
@@ -239,19 +239,19 @@ def _describe_equal(results: Results, order: Sequence[str]) -> str:
     return f"{order[0]} does not differ by more than the margin, and {name} {losses}."
 
 
-def _describe_against(results: Results, order: Sequence[str], found: Findings) -> str:
+def _describe_against(results: Results, order: Sequence[str], findings: Findings) -> str:
     best, others = order[0], len(order) - 1
-    losses = found.fatal or found.losses
-    gains, clauses = clauses_of(results, found.gains, found), join_clauses(clauses_of(results, losses, found))
+    losses = findings.fatal or findings.losses
+    gains, clauses = clauses_of(results, findings.gains, findings), join_clauses(clauses_of(results, losses, findings))
     text = f"{best} {join_clauses(gains)}, but {clauses}" if gains else f"{best} {clauses}"
-    text += f", {found.condition}" if found.condition else ""
+    text += f", {findings.condition}" if findings.condition else ""
     if not others:
         return f"{text}."
     return f"{text}. The other {quantity(others, 'candidate ranks', 'candidates rank')} below it."
 
 
-def _describe_missed(results: Results, best: str, found: Findings) -> str:
-    rows = [row for row in found.unclear if not math.isnan(row.p_value)] or found.unclear
+def _describe_missed(results: Results, best: str, findings: Findings) -> str:
+    rows = [row for row in findings.unclear if not math.isnan(row.p_value)] or findings.unclear
     visible = [row for row in rows if math.isfinite(results.smallest_visible(row)) and row.has_interval]
     if not visible:
         reason = next((row.reason for row in rows if row.reason), None)

@@ -57,56 +57,56 @@ def card(results: Results, policy: str, folder: str = PLACE, *, is_first: bool =
         is_first: whether it follows the answer, which has its gains and losses already.
     """
     group = [name for name in results.like(policy) if name != results.incumbent]
-    found = findings_of(results, policy)
-    step, command = _choose_next_step(results, policy, found, folder)
+    findings = findings_of(results, policy)
+    step, command = _choose_next_step(results, policy, findings, folder)
     if results.incumbent in results.like(policy):
         sentence = f"Takes the same decisions as {results.incumbent} on this log."
         step, command = "Nothing.", ""
     else:
-        sentence = _write_sentence(results, found, is_first=is_first)
+        sentence = _write_sentence(results, findings, is_first=is_first)
     return Card(
         title=f"{title_of(group)} (identical)" if len(group) > 1 else policy,
         sentence=sentence,
         rows=(
-            ("Gain", [_build_facet(results, row) for row in found.gains], "no significant gain"),
-            ("Cost", [_build_facet(results, row) for row in found.losses], "no significant loss"),
-            ("Unclear", [_build_facet(results, row) for row in found.unclear], ""),
+            ("Gain", [_build_facet(results, row) for row in findings.gains], "no significant gain"),
+            ("Cost", [_build_facet(results, row) for row in findings.losses], "no significant loss"),
+            ("Unclear", [_build_facet(results, row) for row in findings.unclear], ""),
         ),
-        certainty=_describe_certainty(results, found),
+        certainty=_describe_certainty(results, findings),
         step=step,
         command=command,
-        style=_choose_style(results, found),
+        style=_choose_style(results, findings),
     )
 
 
-def _choose_style(results: Results, found: Findings) -> str:
-    if found.fatal or (found.losses and not found.gains):
+def _choose_style(results: Results, findings: Findings) -> str:
+    if findings.fatal or (findings.losses and not findings.gains):
         return "worse"
-    net = net_score(row for row in found.decided if row.primary or row.name in aims(results))
-    is_firm = any(may_decide(row.holds_for, results.rules) for row in found.gains)
-    return "better" if is_firm and (net > 0 or not found.losses) else "inconclusive"
+    net = net_score(row for row in findings.decided if row.primary or row.name in aims(results))
+    is_firm = any(may_decide(row.holds_for, results.rules) for row in findings.gains)
+    return "better" if is_firm and (net > 0 or not findings.losses) else "inconclusive"
 
 
-def _write_sentence(results: Results, found: Findings, *, is_first: bool) -> str:
-    gains, losses = clauses_of(results, found.gains, found), clauses_of(results, found.losses, found)
-    same = [name_of(row.name) for row in found.same if row.primary or not found.decided]
+def _write_sentence(results: Results, findings: Findings, *, is_first: bool) -> str:
+    gains, losses = clauses_of(results, findings.gains, findings), clauses_of(results, findings.losses, findings)
+    same = [name_of(row.name) for row in findings.same if row.primary or not findings.decided]
     parts = []
     if (gains or losses) and not is_first:
         parts.append(
             f"{join_clauses(gains)}, but {join_clauses(losses)}" if gains and losses else join_clauses(gains or losses)
         )
-        parts[0] = f"{found.condition}, it {parts[0]}" if found.condition else parts[0]
+        parts[0] = f"{findings.condition}, it {parts[0]}" if findings.condition else parts[0]
     if same:
         parts.append(f"as good as the incumbent in {join_clauses(same)}")
-    if found.likely:
-        parts.append(f"perhaps {join_clauses([clause_of(results, row) for row in found.likely])}")
+    if findings.likely:
+        parts.append(f"perhaps {join_clauses([clause_of(results, row) for row in findings.likely])}")
     sentences = [f"{capitalise(part)}." for part in parts]
-    if found.fatal:
+    if findings.fatal:
         sentences.insert(
-            1, f"The loss in {join_clauses([name_of(row.name) for row in found.fatal])} decides against it."
+            1, f"The loss in {join_clauses([name_of(row.name) for row in findings.fatal])} decides against it."
         )
-    if found.open:
-        names = join_clauses([name_of(row.name) for row in found.open])
+    if findings.open:
+        names = join_clauses([name_of(row.name) for row in findings.open])
         sentences.append(f"This log cannot tell whether there is a change in {names}.")
     return " ".join(sentences) or "Nothing was measured to judge it by."
 
@@ -133,9 +133,9 @@ def _choose_facet_word(results: Results, row: Figure) -> str:
     return f"unclear, since changes below {size_text(least, row)} cannot be seen on this log"
 
 
-def _describe_certainty(results: Results, found: Findings) -> str:
+def _describe_certainty(results: Results, findings: Findings) -> str:
     texts = []
-    firm = [row for row in found.decided if row.holds_for == "policy"]
+    firm = [row for row in findings.decided if row.holds_for == "policy"]
     chances = [row.p_family for row in firm if not math.isnan(row.p_family)]
     if chances:
         chance = max(chances)
@@ -143,21 +143,21 @@ def _describe_certainty(results: Results, found: Findings) -> str:
         runs = min(1000, int(1 / chance)) if chance > 0 else 1000
         runs -= runs % 10 ** (len(str(runs)) - 1)
         grade = "Very sure" if chance <= _VERY else "Sure" if chance <= _SURE else "Fairly sure"
-        what = join_clauses([word for word, verdict in _SIDES if any(row.verdict == verdict for row in firm)])
-        texts.append(f"{grade}. Between equal policies, fewer than 1 of {runs:,} comparisons would show such {what}.")
+        sides = join_clauses([word for word, verdict in _SIDES if any(row.verdict == verdict for row in firm)])
+        texts.append(f"{grade}. Between equal policies, fewer than 1 of {runs:,} comparisons would show such {sides}.")
     elif firm:
         texts.append("Certain on this log.")
     by_condition: dict[str, list[str]] = {}
-    for row in found.decided:
+    for row in findings.decided:
         by_condition.setdefault(condition_of(row), []).append(name_of(row.name))
     texts += [f"{capitalise(text)}: {join_clauses(names)}." for text, names in by_condition.items() if text]
-    visible = [row for row in found.unclear if not math.isnan(row.p_value)]
+    visible = [row for row in findings.unclear if not math.isnan(row.p_value)]
     if visible and not firm and math.isinf(results.smallest_visible(visible[0])):
         texts.append(f"{quantity(len(results.seeds), 'seed')} cannot show any change, however large.")
     elif visible and not texts:
         texts.append("No change is larger than chance explains.")
     if not texts:
-        reason = next((row.reason for row in found.open if row.reason), None)
+        reason = next((row.reason for row in findings.open if row.reason), None)
         texts.append(f"{capitalise(reason)}." if reason else "Both policies do the same, within the margin.")
     return " ".join(texts)
 
@@ -174,13 +174,13 @@ class _Needed:
 
     @property
     def sentence(self) -> str:
-        what = "a change" if self.name is None else f"the change in {name_of(self.name)}"
+        subject = "a change" if self.name is None else f"the change in {name_of(self.name)}"
         if self.seeds is not None:
-            return f"{self.seeds} seeds would show {what}."
-        return f"A log {max(2, math.ceil(self.factor))} times as long would show {what}."
+            return f"{self.seeds} seeds would show {subject}."
+        return f"A log {max(2, math.ceil(self.factor))} times as long would show {subject}."
 
 
-def _estimate_needed(results: Results, policy: str, found: Findings) -> _Needed | None:
+def _estimate_needed(results: Results, policy: str, findings: Findings) -> _Needed | None:
     """Compute the least means that would show a change of a candidate, None if they are unrealistic."""
     seeds = len(results.seeds)
     if seeds == 1:
@@ -188,7 +188,7 @@ def _estimate_needed(results: Results, policy: str, found: Findings) -> _Needed 
         return _Needed(1.0, _SEEDS)
     # Fewer seeds carry no verdict, however narrow intervals become.
     fewest, needs = max(_FEWEST, replicates_for(GATE_LEVEL / max(1, results.comparisons.deciding))), []
-    for row in found.unclear if policy not in results.placed_once else ():
+    for row in findings.unclear if policy not in results.placed_once else ():
         # The interval for this log does not include variation of the demand.
         half, placed = (row.change_high - row.change_low) / 2, (row.log_high - row.log_low) / 2
         # A change that the replay itself may bring is not worth the trouble.
@@ -205,30 +205,30 @@ def _estimate_needed(results: Results, policy: str, found: Findings) -> _Needed 
     return min(needs, key=lambda needed: (needed.seeds is None, needed.seeds or needed.factor), default=None)
 
 
-def _choose_next_step(results: Results, policy: str, found: Findings, folder: str) -> tuple[str, str]:
+def _choose_next_step(results: Results, policy: str, findings: Findings, folder: str) -> tuple[str, str]:
     candidate = None if policy == winner_of(results) else policy
     if policy in results.cannot_act:
         return f"It lacks something on this log: {results.cannot_act[policy]}.", ""
-    if found.fatal or (found.losses and not found.gains):
+    if findings.fatal or (findings.losses and not findings.gains):
         return "To see why, compare the owners of a topic.", explain_command(folder, policy, results.incumbent)
     # A single candidate was not selected, and a confirmation has a single one.
-    if len(results.candidates) > 1 and any(row.holds_for == "policy" for row in found.gains):
-        what = "Confirm the gain with new seeds first: the best of several candidates tends to look better than it is."
-        return what, confirm_command(folder, candidate)
-    needed = _estimate_needed(results, policy, found)
+    if len(results.candidates) > 1 and any(row.holds_for == "policy" for row in findings.gains):
+        step = "Confirm the gain with new seeds first: the best of several candidates tends to look better than it is."
+        return step, confirm_command(folder, candidate)
+    needed = _estimate_needed(results, policy, findings)
     if needed is not None:
         command = confirm_command(folder, candidate, seeds=needed.seeds, on_other_log=needed.seeds is None)
         return needed.sentence, command
     if policy in results.placed_once:
         return f"A longer log would not show more: {results.placed_once[policy]}.", ""
-    if found.gains:
+    if findings.gains:
         return "Replay another day's log.", confirm_command(folder, candidate, on_other_log=True)
-    hidden = [row for row in found.unclear if abs(row.change) > row.margin and not math.isnan(row.p_value)]
+    hidden = [row for row in findings.unclear if abs(row.change) > row.margin and not math.isnan(row.p_value)]
     hidden = [row for row in hidden if abs(row.change) <= results.gaps.get(row.name, 0.0)]
     if hidden:
         gaps = [f"{size_text(results.gaps[row.name], row)} in {name_of(row.name)}" for row in hidden]
         return f"A longer log would not show more: the replay itself differs from the log by {join_clauses(gaps)}.", ""
-    if found.unclear:
+    if findings.unclear:
         return "Replay a longer log, or one with more bundles.", confirm_command(folder, candidate, on_other_log=True)
     return "Nothing.", ""
 
