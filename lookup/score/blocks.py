@@ -34,11 +34,11 @@ def block_length(series: FloatArray, least: int) -> tuple[int, bool]:
     n = len(series)
     longest = max(least, n // _LEAST)
     length, slowness = _compute_length(series), _compute_slowness(series)
-    wanted = math.ceil(2 * length) if length > 1 else 1
-    is_short = wanted > longest or slowness > _DRIFT
+    target = math.ceil(2 * length) if length > 1 else 1
+    is_short = target > longest or slowness > _DRIFT
     if slowness > _SUSPECT:
-        wanted = longest
-    return min(longest, max(least, math.ceil(n / _MOST), wanted)), is_short
+        target = longest
+    return min(longest, max(least, math.ceil(n / _MOST), target)), is_short
 
 
 def in_blocks(parts: FloatArray, block: int) -> FloatArray:

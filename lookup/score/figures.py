@@ -177,8 +177,8 @@ def _collect_columns(
     for of, verdict in verdicts.items():
         metric = scored.metric[verdict.metric]
         more[None, *of] |= _fill_verdict_columns(verdict, metric)
-        for one in verdict.clusters:
-            more[one.cluster, *of] |= _turn_gain(metric, one.delta, one.low, one.high)
+        for difference in verdict.clusters:
+            more[difference.cluster, *of] |= _turn_gain(metric, difference.delta, difference.low, difference.high)
     for name, value in scored.at_best.items():
         more[None, *name]["at_best"] = value
     for winner in scored.winners:
@@ -211,9 +211,9 @@ def _build_figure(estimate: Estimate, more: Mapping[str, Any] | None = None) -> 
     if dimension is not None:
         scope = "part" if cluster is None else "part of cluster"
     units = None if estimate.sample is None else estimate.sample.units
-    known: dict[str, Any] = {"cluster": cluster, "dimension": dimension, "part": part} | _fill_unit_columns(units)
-    known |= {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-    return blank_figure(series.policy, series.metric, series.key, scope, **(known | dict(more or {})))
+    columns: dict[str, Any] = {"cluster": cluster, "dimension": dimension, "part": part} | _fill_unit_columns(units)
+    columns |= {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return blank_figure(series.policy, series.metric, series.key, scope, **(columns | dict(more or {})))
 
 
 def _fill_verdict_columns(verdict: Verdict, metric: Metric) -> dict[str, Any]:
@@ -240,8 +240,8 @@ def _turn_gain(metric: Metric, delta: float, low: float, high: float) -> dict[st
 
 def _fill_unit_columns(units: Units | None) -> dict[str, Any]:
     names = ("units", "unit_count", "unit_worth", "units_assumed")
-    known = units and (units.kind, units.count, units.worth, units.is_taken_for_granted)
-    return dict(zip(names, known or (None, None, math.nan, None), strict=True))
+    values = units and (units.kind, units.count, units.worth, units.is_taken_for_granted)
+    return dict(zip(names, values or (None, None, math.nan, None), strict=True))
 
 
 def _sort_figures(rows: Sequence[Figure], scored: Scored) -> list[Figure]:

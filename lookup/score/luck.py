@@ -104,14 +104,14 @@ def estimate(series: Sequence[Series], layout: Layout) -> list[Estimate]:
             is_positive = all((part.sums >= 0).all() for part in figure.parts.values())
             bounds = (0.0 if is_positive else -math.inf, math.inf)
         for cluster in (None, *figure.clusters):
-            drawn = sample(figure, layout, cluster)
-            value = drawn.mean
+            draws = sample(figure, layout, cluster)
+            value = draws.mean
             # Verdicts compare only pooled figures, and the samples of all others would fill the memory of a long run.
-            kept = drawn if cluster is None and not figure.by else None
+            pooled = draws if cluster is None and not figure.by else None
             low = high = math.nan
-            if drawn.has_spread and not math.isnan(value):
-                low, high = around(value, spread(drawn).half_width(), bounds)
-            estimates.append(Estimate(figure, cluster, value, low, high, kept))
+            if draws.has_spread and not math.isnan(value):
+                low, high = around(value, spread(draws).half_width(), bounds)
+            estimates.append(Estimate(figure, cluster, value, low, high, pooled))
     return estimates
 
 

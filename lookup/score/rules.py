@@ -37,22 +37,22 @@ def check_rules(rules: VerdictSection, metrics: Sequence[Metric]) -> None:
     Raises:
         SettingsError: with all wrong names together.
     """
-    known = {metric.name: metric for metric in metrics}
+    by_name = {metric.name: metric for metric in metrics}
     problems = []
     named_in = [("primary", name) for name in rules.primary or ()] + [("margins", name) for name in rules.margins]
     for table, named in named_in:
         metric, key = name_of(named)
-        if metric not in known:
-            problems.append(f"verdict.{table}: no metric is named {metric!r}; {suggestion(metric, sorted(known))}")
+        if metric not in by_name:
+            problems.append(f"verdict.{table}: no metric is named {metric!r}; {suggestion(metric, sorted(by_name))}")
             continue
-        keys = every_key_of(known[metric])
+        keys = every_key_of(by_name[metric])
         if key is not None and keys is not None and key not in keys:
             right = suggestion(key, sorted(keys)) if keys else f"it is one figure, write {metric!r}"
             problems.append(f"verdict.{table}: {named!r}: {metric} has no key {key!r}; {right}")
     problems += [
         f"verdict.primary: {named!r} has no direction and gets no verdict; a metric that goes up or down would be right"
         for named in rules.primary or ()
-        if (metric := name_of(named)[0]) in known and known[metric].better == "info"
+        if (metric := name_of(named)[0]) in by_name and by_name[metric].better == "info"
     ]
     if problems:
         raise SettingsError(problems)

@@ -71,7 +71,7 @@ def series_of(sums: Sequence[MetricSums], metrics: Sequence[Metric], policies: S
     Raises:
         PluginError: if the sums of a metric have different numbers of columns, so that they do not add up.
     """
-    known = {metric.name: metric for metric in metrics}
+    by_name = {metric.name: metric for metric in metrics}
     parts: dict[tuple[str, str, str | None, tuple[tuple[str, str], ...]], dict[tuple[str, int], MetricSums]]
     parts, widths = defaultdict(dict), dict[str, int]()
     for part in sums:
@@ -81,8 +81,8 @@ def series_of(sums: Sequence[MetricSums], metrics: Sequence[Metric], policies: S
             batch = f"in cluster {part.cluster!r} under policy {part.policy!r}"
             right = f"sums of shape (n, {widths[part.metric]}) elsewhere; k must be the same for all batches"
             raise PluginError(f"metric {part.metric!r} answered sums of shape (n, {width}) {batch} and {right}")
-        if part.metric in known and part.policy in policies:
+        if part.metric in by_name and part.policy in policies:
             parts[part.policy, part.metric, part.key, part.by][part.cluster, part.seed] = part
-    names = list(known)
+    names = list(by_name)
     order = sorted(parts, key=lambda name: (name[3], policies.index(name[0]), names.index(name[1]), name[2] or ""))
-    return [Series(name[0], known[name[1]], name[2], name[3], parts[name]) for name in order]
+    return [Series(name[0], by_name[name[1]], name[2], name[3], parts[name]) for name in order]

@@ -200,23 +200,23 @@ def layout_of(  # noqa: PLR0913  a run's settings and what is known of its sende
         },
         min_events=min_events,
         min_units=min_units,
-        senders={name: _senders(known, by_tenant=by_tenant) for name, known in (senders or {}).items()},
-        shares={name: _shares(known, by_tenant=by_tenant) for name, known in (senders or {}).items()},
+        senders={name: _senders(entry, by_tenant=by_tenant) for name, entry in (senders or {}).items()},
+        shares={name: _shares(entry, by_tenant=by_tenant) for name, entry in (senders or {}).items()},
     )
 
 
-def _senders(known: Senders, *, by_tenant: bool) -> Kinds:
-    kinds: Kinds = [("namespaces", known.namespace), ("tenants", known.tenant)]
+def _senders(senders: Senders, *, by_tenant: bool) -> Kinds:
+    kinds: Kinds = [("namespaces", senders.namespace), ("tenants", senders.tenant)]
     return kinds if by_tenant else kinds[:1]
 
 
-def _shares(known: Senders, *, by_tenant: bool) -> Kinds:
+def _shares(senders: Senders, *, by_tenant: bool) -> Kinds:
     # The first bundle of a share represents it.
-    _, first = np.unique(known.share, return_index=True)
-    coarser: Kinds = [(kind, numbers[first]) for kind, numbers in _senders(known, by_tenant=by_tenant)]
+    _, first = np.unique(senders.share, return_index=True)
+    coarser: Kinds = [(kind, numbers[first]) for kind, numbers in _senders(senders, by_tenant=by_tenant)]
     finest: Kinds = [("bundles", np.arange(len(first)))]
     # Shares are bundles where namespaces are few.
-    return [*finest, *coarser] if len(first) > len(known.namespaces) else coarser
+    return [*finest, *coarser] if len(first) > len(senders.namespaces) else coarser
 
 
 def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample:
@@ -387,12 +387,12 @@ def _sum_columns(columns: FloatArray, numbers: IndexArray) -> FloatArray:
 
 
 def _rows(
-    series: Series, cluster: str, layout: Layout, rows: Callable[[MetricSums], FloatArray], kept: IndexArray
+    series: Series, cluster: str, layout: Layout, rows: Callable[[MetricSums], FloatArray], indices: IndexArray
 ) -> FloatArray:
-    by_replicate = np.zeros((len(layout.seeds), len(kept), _width(series)))
+    by_replicate = np.zeros((len(layout.seeds), len(indices), _width(series)))
     for replicate, seed in enumerate(layout.seeds):
         if (cluster, seed) in series.parts:
-            by_replicate[replicate] = rows(series.parts[cluster, seed])[kept]
+            by_replicate[replicate] = rows(series.parts[cluster, seed])[indices]
     return by_replicate
 
 

@@ -159,14 +159,14 @@ def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) ->
         judged = set()
         for name in names:
             candidate, incumbent = of_policy.get((policy, *name)), of_policy.get((case.incumbent, *name))
-            known = candidate if _has_value(candidate) else incumbent
-            if known is None or not _has_value(known) or known.series.metric.better == "info":
+            estimate = candidate if _has_value(candidate) else incumbent
+            if estimate is None or not _has_value(estimate) or estimate.series.metric.better == "info":
                 continue  # nothing to judge, since neither has a value, or there is no direction
             primary = any(selects(named, name) for named in case.primary)
-            if known.series.metric.resample == "none" and not primary:
+            if estimate.series.metric.resample == "none" and not primary:
                 continue  # without interval there is no verdict, which is reported only where a verdict was requested
             judged.add(name)
-            once = "placement" in luck_of(known.series.metric) and bool(case.placed_once & {policy, case.incumbent})
+            once = "placement" in luck_of(estimate.series.metric) and bool(case.placed_once & {policy, case.incumbent})
             blank = replace(
                 _build_blank(policy, name, case, primary=primary), holds_for="placement" if once else "policy"
             )
@@ -218,7 +218,7 @@ def _measure(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | N
     delta = sign * (candidate.value - incumbent.value) + 0.0
     if not math.isfinite(delta):
         return replace(blank, reason="the difference is larger than floating-point numbers are")
-    drawn = replace(blank, delta=delta, margin=margin_of(a.metric, a.key, case.rules, incumbent.value))
+    verdict = replace(blank, delta=delta, margin=margin_of(a.metric, a.key, case.rules, incumbent.value))
     # Two names of one policy have the same sums in every unit, not only the same total.
     if a.parts.keys() == b.parts.keys() and all(
         np.array_equal(part.sums, b.parts[unit].sums) for unit, part in a.parts.items()
@@ -226,68 +226,68 @@ def _measure(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | N
         # The replay's own error is the same for both, and there is nothing that chance could bring.
         same = Span(0.0, 0.0, math.nan)
         return _judge_guard(
-            replace(drawn, verdict="identical", low=0.0, high=0.0, on_log=same, for_demand=same, holds_for="policy")
+            replace(verdict, verdict="identical", low=0.0, high=0.0, on_log=same, for_demand=same, holds_for="policy")
         )
     if candidate.sample is None or incumbent.sample is None or candidate.sample.strata is None:
-        return replace(drawn, reason="the metric has no interval: it does not add over bundles or time")
+        return replace(verdict, reason="the metric has no interval: it does not add over bundles or time")
     difference = minus(candidate.sample, incumbent.sample, is_paired=case.unpaired.isdisjoint((a.policy, b.policy)))
     lucks: dict[Question, Spread] = {"log": spread(difference, "log"), "demand": spread(difference)}
     spans: dict[Question, Span] = {}
     for question, luck in lucks.items():
         half = luck.half_width()
         spans[question] = Span(delta - half, delta + half, luck.chance(delta))
-    luck, span = lucks[drawn.question], spans[drawn.question]
-    drawn = replace(
-        drawn, low=span.low, high=span.high, on_log=spans["log"], for_demand=spans["demand"],
-        clusters=_compare_clusters(a, b, case, drawn.question),
-        units=difference.units if drawn.question == "demand" else None,
+    luck, span = lucks[verdict.question], spans[verdict.question]
+    verdict = replace(
+        verdict, low=span.low, high=span.high, on_log=spans["log"], for_demand=spans["demand"],
+        clusters=_compare_clusters(a, b, case, verdict.question),
+        units=difference.units if verdict.question == "demand" else None,
     )  # fmt: skip
-    if drawn.question == "demand":
+    if verdict.question == "demand":
         reason = too_few(a, b, difference, case.layout, case.rules)
         if reason is not None:
-            return replace(drawn, reason=reason)
+            return replace(verdict, reason=reason)
     if not (delta or luck.error):
-        return _judge_guard(replace(drawn, verdict="equivalent"))
-    pronounced = _pronounce(replace(drawn, p_value=span.p_value), luck, case)
-    return _judge_guard(pronounced, delta - luck.half_width(2 * LEVEL), max(drawn.margin, _compute_handful(b)))
+        return _judge_guard(replace(verdict, verdict="equivalent"))
+    pronounced = _pronounce(replace(verdict, p_value=span.p_value), luck, case)
+    return _judge_guard(pronounced, delta - luck.half_width(2 * LEVEL), max(verdict.margin, _compute_handful(b)))
 
 
-def _pronounce(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
+def _pronounce(verdict: Verdict, luck: Spread, case: Case) -> Verdict:
     """Give the word on a difference with an interval, or the reason why there is none."""
-    gap = float(np.nan_to_num(case.gaps.get(drawn.name, 0.0)))
+    gap = float(np.nan_to_num(case.gaps.get(verdict.name, 0.0)))
     # If it holds for one placement only, the restriction to these hours need not be reported.
-    decided = replace(drawn, holds_for=_find_scope(drawn, luck)) if drawn.holds_for == "policy" else drawn
+    decided = replace(verdict, holds_for=_find_scope(verdict, luck)) if verdict.holds_for == "policy" else verdict
     # A guarded figure is judged on the log as replayed, under both policies with the same error.
-    apart = gap if drawn.guard is None else 0.0
-    if -drawn.margin <= drawn.low - apart and drawn.high + apart <= drawn.margin:
+    apart = gap if verdict.guard is None else 0.0
+    if -verdict.margin <= verdict.low - apart and verdict.high + apart <= verdict.margin:
         return replace(decided, verdict="equivalent")
-    if gap and abs(drawn.delta) <= gap:
+    if gap and abs(verdict.delta) <= gap:
         reason = (
             f"the difference is not above the fidelity gap {gap:.3g}: the replayed incumbent is that far from the log"
         )
-        return replace(drawn, reason=reason)
+        return replace(verdict, reason=reason)
     # A guarded figure may be worse by its margin.
-    lost = 0.0 if drawn.guard is None else -drawn.margin
-    if drawn.low > 0 or drawn.high < lost:
+    lost = 0.0 if verdict.guard is None else -verdict.margin
+    if verdict.low > 0 or verdict.high < lost:
         if luck.least <= LEVEL:
-            return replace(decided, verdict="better" if drawn.delta > 0 else "worse")
+            return replace(decided, verdict="better" if verdict.delta > 0 else "worse")
         seeds = quantity(len(case.layout.seeds), "seed")
         reason = f"{seeds} can carry no probability below {luck.least:.2g}, however large the difference; 5 seeds would"
-        return replace(drawn, reason=reason)
-    half = max((drawn.high - drawn.low) / 2, gap)
+        return replace(verdict, reason=reason)
+    half = max((verdict.high - verdict.low) / 2, gap)
     reason = "the interval holds differences either way"
-    if -drawn.margin <= drawn.low and drawn.high <= drawn.margin:
+    if -verdict.margin <= verdict.low and verdict.high <= verdict.margin:
         reason = f"the interval lies within the margin, but not if it is widened by the fidelity gap {gap:.3g}"
     source = luck.main_source
     remedy = _DRIFTS if luck.is_drifting and source == "demand" else _REMEDIES[source]
-    return replace(drawn, reason=f"{reason}; smallest detectable effect {half:.3g}, {remedy}")
+    return replace(verdict, reason=f"{reason}; smallest detectable effect {half:.3g}, {remedy}")
 
 
-def _find_scope(drawn: Verdict, luck: Spread) -> HoldsFor:
+def _find_scope(verdict: Verdict, luck: Spread) -> HoldsFor:
     """Find the range in which a decided difference holds, if any placement shows it."""
     if luck.is_drifting:
         return "hours"
-    return "independence" if drawn.units is not None and drawn.units.is_taken_for_granted else "policy"
+    return "independence" if verdict.units is not None and verdict.units.is_taken_for_granted else "policy"
 
 
 def _judge_guard(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0) -> Verdict:
@@ -347,9 +347,9 @@ def _adjust_verdict(verdict: Verdict, members: int, case: Case, *, decides: bool
     level = GATE_LEVEL if decides and verdict.verdict == "worse" else LEVEL
     if not verdict.is_decided or verdict.p_family <= level:
         return verdict
-    what = "for the exit code" if decides else "of this figure"
+    scope = "for the exit code" if decides else "of this figure"
     reason = (
-        f"alone it would be {verdict.verdict}, but in {quantity(members, 'comparison')} {what} chance brings such a "
+        f"alone it would be {verdict.verdict}, but in {quantity(members, 'comparison')} {scope} chance brings such a "
         f"difference with probability {verdict.p_family:.2g}, and {level:g} is asked for"
     )
     least = least_chance(len(case.layout.seeds))
@@ -369,13 +369,13 @@ def _compare_clusters(a: Series, b: Series, case: Case, question: Question) -> t
     # Before any unit is left out, which takes most of the time of scoring, since most figures agree in all clusters.
     if not {-1.0, 1.0} <= set(np.sign(gains)):
         return ()
-    found = []
+    parts = []
     for name in clusters:
         difference = minus(sample(a, case.layout, name), sample(b, case.layout, name))
         delta = sign * difference.mean
         half = spread(difference, question).half_width(LEVEL / len(clusters))
-        found.append(InCluster(name, delta + 0.0, delta - half, delta + half))
-    return tuple(found) if any(one.low > 0 for one in found) and any(one.high < 0 for one in found) else ()
+        parts.append(InCluster(name, delta + 0.0, delta - half, delta + half))
+    return tuple(parts) if any(part.low > 0 for part in parts) and any(part.high < 0 for part in parts) else ()
 
 
 def _has_value(estimate: Estimate | None) -> bool:
@@ -406,16 +406,16 @@ def winners(estimates: Sequence[Estimate], verdicts: Sequence[Verdict]) -> list[
     for figure in estimates:
         if figure.sample is not None and (figure.series.policy, *figure.series.name) in judged:
             of_name.setdefault(figure.series.name, []).append(figure)
-    found = []
+    rows = []
     for name, figures in of_name.items():
         n = len(figures)
         samples = [figure.sample for figure in figures if figure.sample is not None]
-        variance = sum(spread(one, "log").variances["placement"] for one in samples) / n
+        variance = sum(spread(part, "log").variances["placement"] for part in samples) / n
         if n > 1 and variance > 0:
             largest = float(special.ndtri((n - 0.375) / (n + 0.25)))
             value = sum(figure.value for figure in figures) / n
-            found.append(Winner(*name, n, value, largest * math.sqrt(variance)))
-    return found
+            rows.append(Winner(*name, n, value, largest * math.sqrt(variance)))
+    return rows
 
 
 def too_few(a: Series, b: Series, difference: Sample, layout: Layout, rules: VerdictSection) -> str | None:

@@ -59,8 +59,8 @@ class IsolationRatio(LookupQuotient):
         namespaces = [bundle.rpartition("/")[0] for bundle in batch.bundles]
         # Unanswered lookups, with broker -1, do not have a broker.
         hosts = [*(broker.host for broker in batch.brokers), None]
-        known = {name: [bool(host and rules.permits(name, host)) for host in hosts] for name in {*namespaces}}
-        permits = np.array([known[name] for name in namespaces], dtype=np.float64)
+        permits_of = {name: [bool(host and rules.permits(name, host)) for host in hosts] for name in {*namespaces}}
+        permits = np.array([permits_of[name] for name in namespaces], dtype=np.float64)
         has_policy = np.array([bool(rules.isolation.get(name)) for name in namespaces], dtype=np.float64)
         counted = served.lookups * has_policy[served.bundle] * (served.broker >= 0)
         return per_bundle(batch, served.bundle, counted * permits[served.bundle, served.broker], counted)

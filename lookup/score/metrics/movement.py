@@ -83,13 +83,13 @@ class RedundantMoves(ChangeTotal):
             moves = np.flatnonzero(_moves_of(changes))
             # Stable, so moves of a bundle are adjacent, in order of time. Each child of a split has its own path.
             moves = moves[np.argsort(changes.path[moves], kind="stable")]
-            left = _find_last_departures(changes, moves)
-            returns = np.flatnonzero(left >= 0)
-            returns = returns[changes.ts[moves[returns]] - changes.ts[moves[left[returns]]] <= window_us]
+            departures = _find_last_departures(changes, moves)
+            returns = np.flatnonzero(departures >= 0)
+            returns = returns[changes.ts[moves[returns]] - changes.ts[moves[departures[returns]]] <= window_us]
             # Every move in a closed interval [departure, return] is redundant. The number of open intervals increases
             # by one from the departure on, and decreases by one after the return.
             size = len(moves)
-            depth = np.bincount(left[returns], minlength=size + 1) - np.bincount(returns + 1, minlength=size + 1)
+            depth = np.bincount(departures[returns], minlength=size + 1) - np.bincount(returns + 1, minlength=size + 1)
             marks = np.zeros(len(changes.ts))
             marks[moves[np.cumsum(depth)[:size] > 0]] = 1.0
             return marks
