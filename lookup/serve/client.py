@@ -195,8 +195,8 @@ class TopicServer:
     def _build_status_error(self, status: int, text: bytes) -> InputError:
         return self._build_server_error(f"with status {status} and {shown(text[:60].decode(errors='replace'))}")
 
-    def _build_server_error(self, what: str) -> InputError:
-        return InputError(f"{self.url} answered {what}; is it a decision server?")
+    def _build_server_error(self, problem: str) -> InputError:
+        return InputError(f"{self.url} answered {problem}; is it a decision server?")
 
 
 class Watching:

@@ -139,8 +139,8 @@ def _peer_of(transport: asyncio.BaseTransport | None) -> str:
 def refusal(request: web.Request, token: str | None, bind: str) -> web.Response | None:
     """Build the answer to a request not admitted, else None, with status 401, or 403 if no token is needed."""
     if token is not None:
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        if scheme == "Bearer" and hmac.compare_digest(given.encode(errors="replace"), token.encode()):
+        scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
+        if scheme == "Bearer" and hmac.compare_digest(credentials.encode(errors="replace"), token.encode()):
             return None
         return problem(401, "the token is missing or wrong")
     if "Origin" in request.headers or request.content_type in _OF_PAGES:

@@ -49,19 +49,19 @@ class Views:
         Raises:
             InputError: if a record of the view does not have Pulsar's form, or a candidate is not in the view.
         """
-        known = self._by_sender.get(message.broker)
+        recent = self._by_sender.get(message.broker)
         if message.view is not None:
             digest = view_digest(message.view)
             view = self._by_digest.get(digest) or view_of(message.view, now_us, self._surroundings)
             self._by_digest[digest] = view
-            known = Recent(_VIEWS_EACH) if known is None else known
+            recent = Recent(_VIEWS_EACH) if recent is None else recent
             # A broker that uses one id for two contents means the later one.
-            known.put(message.view_id, view)
-            self._by_sender.put(message.broker, known)
-        elif known is None or message.view_id not in known:
+            recent.put(message.view_id, view)
+            self._by_sender.put(message.broker, recent)
+        elif recent is None or message.view_id not in recent:
             return None
         else:
-            view = known[message.view_id]
+            view = recent[message.view_id]
         # Once for each set of candidates, since most requests have the same.
         if message.candidates not in view.offered:
             strange = next((broker for broker in message.candidates if broker not in view.records), None)
@@ -140,10 +140,10 @@ class PolicyAnswer(NamedTuple):
 
     def explain(self, owners: Owners) -> dict[str, Any]:
         """Evaluate the policy again, and return every broker's rejection, scores and odds, as JSON."""
-        seen = None if self.owners is None else owners.at(self.owners, self.view.roster.ids)
-        if self.owners is not None and seen is None:
+        ownership = None if self.owners is None else owners.at(self.owners, self.view.roster.ids)
+        if self.owners is not None and ownership is None:
             raise InputError(f"the owners that decision {self.decision} saw are not kept any more; its record has them")
-        view = self.view.at(self.ts_us, self.message.candidates, seen)
+        view = self.view.at(self.ts_us, self.message.candidates, ownership)
         return {
             "decision": self.decision,
             "broker": self.broker,
@@ -205,26 +205,26 @@ class Deciders:
     def _compute_ballot(
         self, policy: Policy, message: DecideMessage, view: View, ts_us: int, owners: str | None
     ) -> Ballot:
-        seen = None if owners is None else self._owners.seen_by(view.roster.ids)
+        ownership = None if owners is None else self._owners.seen_by(view.roster.ids)
         if "view.now" in policy.reads:
-            return policy.ballot(message.request, Instant(policy, view.at(ts_us, message.candidates, seen)))
+            return policy.ballot(message.request, Instant(policy, view.at(ts_us, message.candidates, ownership)))
         key = (policy.name, view.reference, message.candidates)
-        known = self._asked.get(key)
+        entry = self._asked.get(key)
         # Owners that are seen follow every change, until their roster was not asked about for long.
-        if known is None or (seen is not None and known.instant.view.ownership is not seen):
-            instant = Instant(policy, view.at(ts_us, message.candidates, seen))
-            known = _Asked(instant, owners, {})
-            self._asked.put(key, known)
-        if known.owners != owners:
-            known.owners = owners
-            known.ballots.clear()
-        asked = policy.decision_key(message.request)
-        ballot = known.ballots.get(asked)
+        if entry is None or (ownership is not None and entry.instant.view.ownership is not ownership):
+            instant = Instant(policy, view.at(ts_us, message.candidates, ownership))
+            entry = _Asked(instant, owners, {})
+            self._asked.put(key, entry)
+        if entry.owners != owners:
+            entry.owners = owners
+            entry.ballots.clear()
+        decision_key = policy.decision_key(message.request)
+        ballot = entry.ballots.get(decision_key)
         if ballot is None:
             # Keys contain data from clients, so there may be any number of them.
-            if len(known.ballots) >= _MOST_BALLOTS:
-                known.ballots.clear()
-                known.instant.answers.clear()
-                known.instant.standing.clear()
-            ballot = known.ballots[asked] = policy.ballot(message.request, known.instant)
+            if len(entry.ballots) >= _MOST_BALLOTS:
+                entry.ballots.clear()
+                entry.instant.answers.clear()
+                entry.instant.standing.clear()
+            ballot = entry.ballots[decision_key] = policy.ballot(message.request, entry.instant)
         return ballot

@@ -128,15 +128,15 @@ def decide_message(body: Mapping[str, Any], section: ServingSection) -> DecideMe
 
 
 @lru_cache(maxsize=256)
-def _check_candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
+def _check_candidates(candidates: tuple[Any, ...]) -> tuple[str, ...]:
     """Check the candidates of a request, or raise TypeError. Those of most requests are the same, and are kept once."""
-    if not all(isinstance(broker, str) for broker in given):
+    if not all(isinstance(broker, str) for broker in candidates):
         raise TypeError
-    if not 1 <= len(given) <= _MOST_CANDIDATES:
-        raise InputError(f"candidates has {len(given)} entries, not 1 to {_MOST_CANDIDATES}")
-    if len({*given}) < len(given):
+    if not 1 <= len(candidates) <= _MOST_CANDIDATES:
+        raise InputError(f"candidates has {len(candidates)} entries, not 1 to {_MOST_CANDIDATES}")
+    if len({*candidates}) < len(candidates):
         raise InputError("candidates names a broker twice")
-    return given
+    return candidates
 
 
 def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMessage:
@@ -185,10 +185,10 @@ def _read_numbers(lookups: list[Any], up_to: int) -> tuple[int, ...]:
     """Read the numbers of lookups, or raise InputError if they do not ascend from 1 to the last one."""
     numbers = [0]
     for place, entry in enumerate(lookups):
-        what = f"lookups[{place}].number"
-        number = whole_number(mapping(entry, f"lookups[{place}]").get("number"), what)
+        where = f"lookups[{place}].number"
+        number = whole_number(mapping(entry, f"lookups[{place}]").get("number"), where)
         if not numbers[-1] < number <= up_to:
-            raise InputError(f"{what} is {number}, and should be above {numbers[-1]} and at most upTo, {up_to}")
+            raise InputError(f"{where} is {number}, and should be above {numbers[-1]} and at most upTo, {up_to}")
         numbers.append(number)
     return tuple(numbers[1:])
 
@@ -251,10 +251,10 @@ def recorded_client(client: str | None, masked: Collection[str]) -> str | None:
 
 
 def _read_properties(record: Mapping[str, Any], section: ServingSection) -> dict[str, str]:
-    given = record.get("properties")
-    if given is None:
+    content = record.get("properties")
+    if content is None:
         return {}
-    properties, most = texts(given, "properties"), section.max_property_length
+    properties, most = texts(content, "properties"), section.max_property_length
     if len(properties) > section.max_properties:
         raise LimitError(f"properties: {len(properties)} are more than the {section.max_properties} accepted")
     longest = max((max(len(key), len(value)) for key, value in properties.items()), default=0)

@@ -72,8 +72,8 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
         problems += _find_unserved(policy, section.masked, provided=(_OWNERS,) if has_owners else ())
         idle = [name for name in ("shedder", "splitter") if getattr(policy, name) is not None]
         if idle:
-            what = f"policy {policy.name!r} has a {' and a '.join(idle)}"
-            warnings.append(f"{what}: the server chooses first owners only, the brokers' own manager does the rest")
+            problem = f"policy {policy.name!r} has a {' and a '.join(idle)}"
+            warnings.append(f"{problem}: the server chooses first owners only, the brokers' own manager does the rest")
     if problems:
         raise SettingsError(problems)
     surroundings = Surroundings(section.cluster, section.prefix, topology(settings), namespace_policies(settings))

@@ -89,10 +89,10 @@ class Recorder:
 
     def prepare(self) -> None:
         """Make the folder and try to write in it, or raise InputError."""
-        with named_refusals(str(self.folder), _KEY), ExitStack() as held:
+        with named_refusals(str(self.folder), _KEY), ExitStack() as stack:
             self.folder.mkdir(parents=True, exist_ok=True)
             # Held to the end of the server, for any kind of end, since the files of two servers would not fit together.
-            lock = held.enter_context((self.folder / ".lock").open("a"))
+            lock = stack.enter_context((self.folder / ".lock").open("a"))
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -104,7 +104,7 @@ class Recorder:
             trial = self.folder / f".trial-{self._run}"
             trial.mkdir()
             trial.rmdir()
-            self._lock = held.pop_all()
+            self._lock = stack.pop_all()
         # Arrow's first array loads pandas, if installed, which takes a second or more, so not while brokers wait.
         pa.array([0])
 

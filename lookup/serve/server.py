@@ -159,9 +159,9 @@ class DecisionServer:
             # Connections are few, and are reserved for admitted clients.
             answer.force_close()
             return answer
-        asked = request.headers.get("X-Lookup-Protocol", str(PROTOCOL))
-        if asked != str(PROTOCOL):
-            return problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")
+        protocol = request.headers.get("X-Lookup-Protocol", str(PROTOCOL))
+        if protocol != str(PROTOCOL):
+            return problem(400, f"protocol {protocol[:20]} is not spoken here; {PROTOCOL} would be right")
         # Monitoring must not mistake a busy server for a broken one.
         is_about_topics = path in self._topic_paths
         is_counted = path not in (*_OPEN, _WATCH_PATH)
@@ -327,8 +327,8 @@ class DecisionServer:
             await asyncio.to_thread(self.recorder.flush)
             if (self.recorder.failure is not None) != failed:
                 failed = not failed
-                what = f"rows cannot be written and wait: {self.recorder.failure}"
-                self._report(what if failed else "rows are written again")
+                failure = f"rows cannot be written and wait: {self.recorder.failure}"
+                self._report(failure if failed else "rows are written again")
 
     async def work_on_owners(self) -> None:
         """Apply changes of owners even without requests, so that few wait, and report errors that stop it."""

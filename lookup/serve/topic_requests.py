@@ -68,11 +68,11 @@ class TopicRequests:
             raise InputError("property: should be KEY=VALUE")
         if len({key for key, _, _ in properties}) < len(properties):
             raise InputError("property: a key is given twice")
-        wanted = {
+        message = {
             **{name: fields.get(name) for name in ("namespace", "mode", "pattern", "selector")},
             "properties": {key: value for key, _, value in properties},
         }
-        query = list_message(wanted)
+        query = list_message(message)
         if query.pattern is not None and query.selector:
             raise InputError("a watch is of a pattern or of labels, and only one of them")
         try:

@@ -201,7 +201,7 @@ class ServedTopics:
 
     async def follow_watched(self) -> None:
         """Check watched topics more often, both writes of other processes and these namespaces of the cluster."""
-        told: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         while True:
             began = time.monotonic()
             for namespace in self.watchers.namespaces:
@@ -210,13 +210,13 @@ class ServedTopics:
                     if self._source is not None:
                         await self._look(namespace)
                         await self._look_at_created(namespace, self._source)
-                    told.pop(namespace, None)
+                    reasons.pop(namespace, None)
                 except NotFoundError:
                     continue
                 # Any error, since without this job watchers would only receive signs of life.
                 except Exception as error:  # noqa: BLE001
-                    if told.get(namespace) != (reason := _describe_error(error)):
-                        told[namespace] = reason
+                    if reasons.get(namespace) != (reason := _describe_error(error)):
+                        reasons[namespace] = reason
                         self.watchers.report(namespace, reason)
             # Where a look takes long, four fifths of the time are left to others.
             await asyncio.sleep(max(_WATCHED_S, 4 * (time.monotonic() - began)))
@@ -225,16 +225,16 @@ class ServedTopics:
         """Read the creation times of some topics in turn, since a recreated topic looks the same in a list."""
         names = await self._ask(lambda: self._catalog.topics(namespace, "persistent"))
         here, before = frozenset(names), self._created.get(namespace, {})
-        known = self._created[namespace] = {topic: when for topic, when in before.items() if topic in here}
-        some = [*islice(chain((topic for topic in names if topic not in known), [*known]), _CREATED)]
+        times = self._created[namespace] = {topic: when for topic, when in before.items() if topic in here}
+        some = [*islice(chain((topic for topic in names if topic not in times), [*times]), _CREATED)]
         again = []
         for topic in some:
             # A token that may list topics may lack this right, and then the time is unknown.
             with suppress(OSError, ValueError):
                 when = await _run_in_daemon(source.creation_time, topic)
-                if when is not None and known.pop(topic, when) != when:
+                if when is not None and times.pop(topic, when) != when:
                     again.append(topic)
-                known |= {} if when is None else {topic: when}
+                times |= {} if when is None else {topic: when}
         if again:
             await self._write(make_anew, self._catalog, again)
 
@@ -247,8 +247,8 @@ class ServedTopics:
             except Exception as error:  # noqa: BLE001
                 trouble = f"namespaces: {_describe_error(error)}"
             if (trouble is None) != (self.trouble is None):
-                what = f"the topics of the cluster cannot be read: {trouble}"
-                self._report("the topics of the cluster can be read again" if trouble is None else what)
+                problem = f"the topics of the cluster cannot be read: {trouble}"
+                self._report("the topics of the cluster can be read again" if trouble is None else problem)
             self.trouble = trouble
             await asyncio.sleep(self._collect.topics_every_s)
 
@@ -309,8 +309,8 @@ class ServedTopics:
                 topics = await _run_in_daemon(_topics_of, self._source, namespace)
             # Labels are lost with topics, so this needs a second sign, that the cluster does not name the namespace.
             is_believed, loop = topics is not None or not is_listed, asyncio.get_running_loop()
-            known = self._catalog, namespace, topics
-            if is_believed and not await loop.run_in_executor(self._comparisons, is_mirrored, *known):
+            arguments = self._catalog, namespace, topics
+            if is_believed and not await loop.run_in_executor(self._comparisons, is_mirrored, *arguments):
                 await self._write(mirror, self._catalog, namespace, topics)
         # Any error, since clients are answered, and the next round may succeed.
         except Exception as error:

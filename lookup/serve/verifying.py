@@ -147,7 +147,7 @@ def _verify_files(files: Sequence[str], record: str, registry: Registry) -> Veri
     return outcome
 
 
-def _rows_of(record: str, table: str, columns: list[str], wanted: pc.Expression) -> Iterator[dict[str, Any]]:
+def _rows_of(record: str, table: str, columns: list[str], condition: pc.Expression) -> Iterator[dict[str, Any]]:
     try:
         files = list_files([f"{record}/{table}"])
     except InputError:
@@ -155,7 +155,7 @@ def _rows_of(record: str, table: str, columns: list[str], wanted: pc.Expression)
     for file in files:
         system, inner = locate(file)
         try:
-            read = pq.read_table(inner, filesystem=system, columns=columns, filters=wanted, partitioning=None)
+            read = pq.read_table(inner, filesystem=system, columns=columns, filters=condition, partitioning=None)
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{file}: cannot be read as {table}: {str(error).splitlines()[0]}") from None
         yield from read.to_pylist()
@@ -163,9 +163,9 @@ def _rows_of(record: str, table: str, columns: list[str], wanted: pc.Expression)
 
 def _read_views(record: str, references: set[str]) -> Mapping[str, ViewRecords]:
     views: dict[str, ViewRecords] = {}
-    wanted = pc.field("view").isin(pa.array(sorted(references), pa.string()))
+    condition = pc.field("view").isin(pa.array(sorted(references), pa.string()))
     # Without any, every decision disagrees by its view.
-    for row in _rows_of(record, "views", ["view", "broker", "lookup_data", "load"], wanted):
+    for row in _rows_of(record, "views", ["view", "broker", "lookup_data", "load"], condition):
         views.setdefault(row["view"], {})[row["broker"]] = row["lookup_data"] or "", row["load"]
     return {reference: dict(sorted(records.items())) for reference, records in views.items()}
 
@@ -185,9 +185,9 @@ class _RecordedOwners:
         self._owners = Owners("")
         if not references:
             return
-        wanted = pc.field("series").isin(sorted({_state_of(reference)[0] for reference in references}))
+        condition = pc.field("series").isin(sorted({_state_of(reference)[0] for reference in references}))
         # Without any, every decision disagrees whose state is not the one without owners.
-        for row in _rows_of(record, "owner_changes", ["series", "number", "bundle", "broker"], wanted):
+        for row in _rows_of(record, "owner_changes", ["series", "number", "bundle", "broker"], condition):
             self._changes.setdefault(row["series"], {})[row["number"]] = row["bundle"], row["broker"]
 
     def find(self, reference: str, ids: Sequence[str]) -> tuple[OwnershipView, bool] | None:
@@ -231,7 +231,7 @@ class _Described:
             self.failure = str(error)
         self.is_changed = digest_of(document) != reference
         versions = plugin_versions(registry)
-        changed = [name for name, found in before.items() if versions.get(name) != found]
+        changed = [name for name, version in before.items() if versions.get(name) != version]
         #: plug-ins that are others than they were, as a clause
         self.other_plugins = ", ".join(
             f"{name} was {before[name]} and is {versions.get(name, 'absent')}" for name in changed
@@ -300,8 +300,8 @@ class _Described:
         if key not in self._ballots:
             if len(self._ballots) >= _MOST_BALLOTS:
                 self._ballots.clear()
-            seen = view.at(row["ts"], row["candidates"] or (), owners)
-            self._ballots[key] = policy.ballot(request, Instant(policy, seen))
+            snapshot = view.at(row["ts"], row["candidates"] or (), owners)
+            self._ballots[key] = policy.ballot(request, Instant(policy, snapshot))
         return self._ballots[key]
 
 

@@ -99,10 +99,10 @@ def view_of(records: Mapping[str, tuple[str, str | None]], ts_us: int, surroundi
             raise InputError(f"broker {broker}: {error}") from None
     roster = Roster(brokers)
     base = Load.unknown(len(roster))
-    shown = ReportedLoads.of(broker_numbers(rows, roster), len(roster)).figures(0, base) if rows else base
+    loads = ReportedLoads.of(broker_numbers(rows, roster), len(roster)).figures(0, base) if rows else base
     reference = f"{view_digest(records)}@{ts_us}"
     oldest_ms = min((ms for ms in reported_ms if ms > 0), default=ts_us // 1000)
-    return View(reference, ts_us, records, roster, shown.read_only(), surroundings, oldest_ms)
+    return View(reference, ts_us, records, roster, loads.read_only(), surroundings, oldest_ms)
 
 
 def view_digest(records: Mapping[str, tuple[str, str | None]]) -> str:
