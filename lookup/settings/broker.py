@@ -86,8 +86,8 @@ class BrokerProfile(Strict):
     @property
     def slips(self) -> Mapping[str, str]:
         """The unknown keys in `load_balancer` that were probably misspelt, and the intended keys."""
-        meant = {key: near_miss(key) for key in self.load_balancer}
-        return {key: known for key, known in meant.items() if known is not None}
+        guesses = {key: near_miss(key) for key in self.load_balancer}
+        return {key: guess for key, guess in guesses.items() if guess is not None}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -97,7 +97,7 @@ class BrokerProfile(Strict):
             slips = self.slips
             strange = [key for key in self.load_balancer if key not in slips and not is_load_manager_key(key)]
             problems += [
-                f"load_balancer.{key}: there is no such key; did you mean {known!r}?" for key, known in slips.items()
+                f"load_balancer.{key}: there is no such key; did you mean {guess!r}?" for key, guess in slips.items()
             ]
             problems += [f"load_balancer.{key}: is not a key of Pulsar's load manager" for key in strange]
         problems += _strip_prefix(self.properties, self.lookup_property_prefix)
@@ -143,7 +143,7 @@ class BrokerEntry(Strict):
     location: LocationEntry | None = None
     """Location of the broker, by default from its lookup properties region, zone and rack."""
     profile: Annotated[
-        BrokerProfile | None, BeforeValidator(lambda given: given, json_schema_input_type=str | BrokerProfile | None)
+        BrokerProfile | None, BeforeValidator(lambda value: value, json_schema_input_type=str | BrokerProfile | None)
     ] = None
     """Path of a broker.conf or of a TOML profile, or the profile itself."""
 

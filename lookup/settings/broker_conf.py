@@ -148,16 +148,16 @@ def read_broker_conf(path: str | os.PathLike[str]) -> BrokerProfile:
 
 def _build_profile(path: str | os.PathLike[str], text: ConfText) -> BrokerProfile:
     values = dict(text.pairs)
-    given = {key: value for key, value in values.items() if value.strip()}
+    texts = {key: value for key, value in values.items() if value.strip()}
     fields: dict[str, Any] = {
-        field: given[key].strip() if field in _TEXTS else _read_value(key, given[key])
+        field: texts[key].strip() if field in _TEXTS else _read_value(key, texts[key])
         for field, key in _KEYS.items()
-        if key in given
+        if key in texts
     }
     fields.setdefault("load_manager_class_name", MODULAR_MANAGER)
     # All values, including empty ones, since a lookup property may be empty.
     fields["properties"] = published_properties(values, fields.get("lookup_property_prefix", "lookup."))
-    fields["load_balancer"] = _select_manager_keys(given)
+    fields["load_balancer"] = _select_manager_keys(texts)
     try:
         profile = BrokerProfile.model_validate({"file": str(path), **fields})
     except ValidationError as error:
@@ -228,19 +228,19 @@ def read_today(
     name, why = _release_of(values) if pulsar is None else (pulsar if pulsar in RELEASES else DEFAULT_RELEASE, "")
     release = RELEASES[name]
     written = _select_manager_keys(values)
-    given = {_MANAGER: values.get(_MANAGER, "").strip() or MODULAR_MANAGER, **written, **beside}
-    sources = {key: "broker_conf" if key in beside else path for key in (*release.defaults, *values, *given)}
-    given = {key: value for key, value in given.items() if key not in release.unknown}
+    own_keys = {_MANAGER: values.get(_MANAGER, "").strip() or MODULAR_MANAGER, **written, **beside}
+    sources = {key: "broker_conf" if key in beside else path for key in (*release.defaults, *values, *own_keys)}
+    own_keys = {key: value for key, value in own_keys.items() if key not in release.unknown}
     warnings: list[str] = []
     try:
         warnings += _build_profile(path, text).warnings
     except SettingsError as error:
         problems += error.problems
-    mistakes = _find_mistakes({**release.defaults, **given})
+    mistakes = _find_mistakes({**release.defaults, **own_keys})
     problems += [f"{sources[key]}: {key}{each}" for key, each in mistakes.items() if key not in replaced_keys]
     for key in mistakes:
-        given.pop(key, None)
-    keys = {**release.defaults, **given}
+        own_keys.pop(key, None)
+    keys = {**release.defaults, **own_keys}
     for new, old in _RESPELT.items():
         if keys[new] == 1.0 and old in keys:
             keys[new] = keys[old]
@@ -252,21 +252,21 @@ def read_today(
     # Misspelt keys too.
     named = [key for key in (*values, *beside) if key == _MANAGER or is_load_manager_key(key) or near_miss(key)]
     fates = {key: _describe_effect(key, keys, _find_used_classes(keys, table), name) for key in named}
-    said = {
+    sentences = {
         key: f"{sources[key]}: {printable(key[:80])} {fate}"
         for key, fate in fates.items()
         # Of a shedder that is off the class alone is no news.
         if fate != ACTS and key != _SHEDDER and not _is_default(key, {**written, **beside}.get(key, ""), release)
     }
     if not named:
-        said[""] = f"{path}: has no key of the load manager, so that Pulsar's defaults count"
+        sentences[""] = f"{path}: has no key of the load manager, so that Pulsar's defaults count"
     # A misspelt key is reported with the mistakes, if there are any.
-    slips = [said.pop(key) for key in named if problems and key in said and near_miss(key)]
-    bundles = given.get(BUNDLES_KEY)
+    slips = [sentences.pop(key) for key in named if problems and key in sentences and near_miss(key)]
+    bundles = own_keys.get(BUNDLES_KEY)
     return Today(
         table,
         keys,
-        (*warnings, *said.values(), *replaced),
+        (*warnings, *sentences.values(), *replaced),
         problems=(*problems, *slips),
         refusals=tuple(refusals),
         bundles=bundles if isinstance(bundles, int) else None,
@@ -302,8 +302,8 @@ def _describe_effect(key: str, keys: Mapping[str, Scalar], in_use: Mapping[str, 
     """Describe the effect of a key, which acts, has no effect here, or is not modelled, with the reason."""
     words = KEYS.get(key, ())
     readers = [word for word in words if word[0] not in "=:~-" and word not in ("5.0", "unlisted", "splits")]
-    if (meant := near_miss(key)) is not None:
-        return f"has no effect: Pulsar does not know it; did you mean {meant!r}?"
+    if (guess := near_miss(key)) is not None:
+        return f"has no effect: Pulsar does not know it; did you mean {guess!r}?"
     if key in RELEASES[release].unknown:
         return f"has no effect: Pulsar {release} does not know it"
     if key not in KEYS:
@@ -388,14 +388,14 @@ def _check_strategies(keys: dict[str, Scalar], release: PulsarRelease) -> tuple[
     if refusals or (placement == _AVG) == (shedder == _AVG):
         return refusals, warnings
     placed_by, shed_by = (str(name).rpartition(".")[2] for name in (placement, shedder))
-    what = f"{_PLACEMENT}: {placed_by} does not go with {shed_by}"
+    problem = f"{_PLACEMENT}: {placed_by} does not go with {shed_by}"
     if shedder == _AVG:
         warnings.append(f"{_PLACEMENT}: {placed_by} places bundles elsewhere than {shed_by} planned")
     elif release.replaces_placement:
         keys[_PLACEMENT] = _FALLBACK
-        warnings.append(f"{what}, and LeastLongTermMessageRate takes its place")
+        warnings.append(f"{problem}, and LeastLongTermMessageRate takes its place")
     else:
-        refusals.append(f"{what}: {release.without_strategy}")
+        refusals.append(f"{problem}: {release.without_strategy}")
     return refusals, warnings
 
 

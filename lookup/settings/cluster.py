@@ -71,16 +71,16 @@ class NamespaceEntry(Strict):
         if self.bundles is not None and self.boundaries is not None:
             problems.append("bundles: give bundles or boundaries, not both")
         if self.boundaries is not None:
-            wanted = "should ascend from 0x00000000 to 0xffffffff"
+            rule = "should ascend from 0x00000000 to 0xffffffff"
             try:
                 numbers = [int(text, 16) for text in self.boundaries]
             except ValueError:
-                problems.append(f"boundaries: {wanted}, hexadecimal, not {list(self.boundaries)}")
+                problems.append(f"boundaries: {rule}, hexadecimal, not {list(self.boundaries)}")
             else:
                 is_ascending = len(numbers) > 1 and all(low < high for low, high in pairwise(numbers))
                 # Bundles share the whole circle, since a hash outside of them would not have an owner.
                 if not is_ascending or numbers[0] != 0 or numbers[-1] != HASH_END:
-                    problems.append(f"boundaries: {wanted}, not {list(self.boundaries)}")
+                    problems.append(f"boundaries: {rule}, not {list(self.boundaries)}")
         refuse(problems)
         return self
 
@@ -150,8 +150,8 @@ class TopologyFile(Strict):
         problems += [
             f"edges[{n}]: joins {shown(edge.a)} with itself" for n, edge in enumerate(self.edges) if edge.a == edge.b
         ]
-        given = {name: getattr(self, name) for name in ("distance_ms", "price_per_gb") if name in self.model_fields_set}
-        for name, figures in given.items():
+        costs = {name: getattr(self, name) for name in ("distance_ms", "price_per_gb") if name in self.model_fields_set}
+        for name, figures in costs.items():
             unused = [level for level in figures if level not in (*self.levels, "same")]
             problems += [f"{name}.{level}: is not one of `levels`" for level in unused]
         refuse(problems)

@@ -144,8 +144,8 @@ def _read_variables(variables: Iterable[tuple[str, str]]) -> ConfText:
 
 
 def _read_documents(documents: Sequence[Any]) -> ConfText:
-    seen = set[int]()
-    sections = [section for document in documents for section in _iter_sections(document, (), seen)]
+    ids = set[int]()
+    sections = [section for document in documents for section in _iter_sections(document, (), ids)]
     own = [(path, text) for path, text in sections if not any(map(_OTHER.search, path))]
     own = [(path, text) for path, text in own if any(map(_BROKER.search, path))] or own
     if sections and not own:
@@ -166,11 +166,11 @@ def _read_documents(documents: Sequence[Any]) -> ConfText:
     )
 
 
-def _iter_sections(value: Any, path: tuple[str, ...], seen: set[int]) -> Iterator[tuple[tuple[str, ...], ConfText]]:
+def _iter_sections(value: Any, path: tuple[str, ...], ids: set[int]) -> Iterator[tuple[tuple[str, ...], ConfText]]:
     """Yield every table of a document with Pulsar's keys, and the path to it. The tables of an anchor come once."""
-    if id(value) in seen or not isinstance(value, dict | list):
+    if id(value) in ids or not isinstance(value, dict | list):
         return
-    seen.add(id(value))
+    ids.add(id(value))
     if isinstance(value, list):
         named = [entry for entry in value if isinstance(entry, str)]
         texts = [(match[1], match[2]) for match in map(_ASSIGNMENT.fullmatch, named) if match]
@@ -193,7 +193,7 @@ def _iter_sections(value: Any, path: tuple[str, ...], seen: set[int]) -> Iterato
         is_environment |= any(name.startswith("PULSAR_") for name, _ in texts)
         yield path, _read_variables(texts) if is_environment else ConfText(texts)
     for name, inside in inner:
-        yield from _iter_sections(inside, (*path, name), seen)
+        yield from _iter_sections(inside, (*path, name), ids)
 
 
 def _to_text(value: object) -> str:

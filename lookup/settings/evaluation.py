@@ -195,7 +195,7 @@ class InputsSection(Strict):
 _Policies = Annotated[
     tuple[PolicySpec, ...],
     Field(min_length=1),
-    BeforeValidator(lambda given: given, json_schema_input_type=list[PolicySpec | str]),
+    BeforeValidator(lambda value: value, json_schema_input_type=list[PolicySpec | str]),
 ]
 
 

@@ -77,8 +77,8 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         # A path with a suffix names a missing file. Only a bare name can lack its prefix.
-        meant = f"; did you mean {shown(f'shipped:{path.name}')}?" if path.name in shipped_files() else ""
-        raise SettingsError(f"{path}: there is no such file{meant}") from None
+        hint = f"; did you mean {shown(f'shipped:{path.name}')}?" if path.name in shipped_files() else ""
+        raise SettingsError(f"{path}: there is no such file{hint}") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -69,8 +69,8 @@ def origins_of(tree: Tree, above: Loc = ()) -> dict[Loc, str]:
 
 def origin_at(loc: Loc, origins: Mapping[Loc, str]) -> str | None:
     """Find the source of the value at a place, or of the nearest value that contains it, None if unknown."""
-    known = (origins.get(loc[:length]) for length in range(len(loc), 0, -1))
-    return next(filter(None, known), None)
+    candidates = (origins.get(loc[:length]) for length in range(len(loc), 0, -1))
+    return next(filter(None, candidates), None)
 
 
 def leaves(value: object, above: Loc = ()) -> Iterator[tuple[Loc, object]]:
@@ -103,13 +103,13 @@ def join_layers(*layers: Tree) -> Tree:
 def variable_layers(environ: Mapping[str, str], model: type[BaseModel]) -> tuple[list[Tree], list[str]]:
     """Read layers of the model's variables (`LOOKUP_EVALUATION__TICK_S=30`), with a sentence for each unknown one."""
     foreign = {key for other in _FILES for key in known_keys(other)} - set(known_keys(model))
-    given: dict[tuple[str, ...], tuple[object, str]] = {}
+    values: dict[tuple[str, ...], tuple[object, str]] = {}
     # Names that differ in case only are one setting, of which the last in order counts.
     for name in sorted(environ):
         loc = tuple(name.lower().removeprefix(_PREFIX).split("__"))
         if name.lower().startswith(_PREFIX) and loc[0] not in foreign:
-            given[loc] = environ[name], f"environment variable {name}"
-    return _build_named_layers(given, model)
+            values[loc] = environ[name], f"environment variable {name}"
+    return _build_named_layers(values, model)
 
 
 def flag_layers(flags: Mapping[str, object], model: type[BaseModel], source: str) -> tuple[list[Tree], list[str]]:
@@ -119,12 +119,12 @@ def flag_layers(flags: Mapping[str, object], model: type[BaseModel], source: str
         flags: None is a flag that was not given.
         source: their name in mistakes.
     """
-    given = {tuple(name.split(".")): (flags[name], source) for name in sorted(flags) if flags[name] is not None}
-    return _build_named_layers(given, model)
+    values = {tuple(name.split(".")): (flags[name], source) for name in sorted(flags) if flags[name] is not None}
+    return _build_named_layers(values, model)
 
 
 def _build_named_layers(
-    given: Mapping[tuple[str, ...], tuple[object, str]], model: type[BaseModel]
+    values: Mapping[tuple[str, ...], tuple[object, str]], model: type[BaseModel]
 ) -> tuple[list[Tree], list[str]]:
     """Make a layer of each value that is given by its place, with its source, the highest first.
 
@@ -133,7 +133,7 @@ def _build_named_layers(
     layers: list[tuple[int, Tree]] = []
     unknown: list[str] = []
     too_deep: list[str] = []
-    for loc, (value, source) in given.items():
+    for loc, (value, source) in values.items():
         types: list[object] = [model]
         for step in loc:
             types.append(descend(types[-1], step))
@@ -164,9 +164,9 @@ def _write_hint(loc: tuple[str, ...], index: int, model: type[BaseModel]) -> str
     if not keys:
         return suggestion(loc[index], choices_at(model, loc[:index]))
     heading, key = key_path(entries), loc[-1]
-    meant = "" if key in keys else f"; {suggestion(key, keys)}"
+    hint = "" if key in keys else f"; {suggestion(key, keys)}"
     return (
-        f"{heading} is a list, whose entries cannot be set one by one: write {key} into [[{heading}]] of a file{meant}"
+        f"{heading} is a list, whose entries cannot be set one by one: write {key} into [[{heading}]] of a file{hint}"
     )
 
 

@@ -113,8 +113,8 @@ def describe(resolved: WholeFile) -> list[tuple[str, object, str]]:
     """List key path, value and source of every setting, defaults included, in the order of the file."""
     rows = []
     for loc, value in leaves(resolved.model_dump()):
-        known = (resolved.sources.get(key_path(loc[:length])) for length in range(len(loc), 0, -1))
-        rows.append((key_path(loc), value, next(filter(None, known), "default")))
+        candidates = (resolved.sources.get(key_path(loc[:length])) for length in range(len(loc), 0, -1))
+        rows.append((key_path(loc), value, next(filter(None, candidates), "default")))
     return rows
 
 

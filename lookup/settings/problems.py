@@ -82,8 +82,8 @@ def without(value: Any, locs: set[Loc]) -> Any:
     """Copy tables and lists without the values at some places."""
     below = {loc[0]: {other[1:] for other in locs if other[0] == loc[0]} for loc in locs}
     if isinstance(value, Mapping):
-        kept = {key: inner for key, inner in value.items() if () not in below.get(key, ())}
-        return {key: without(inner, below.get(key, set())) for key, inner in kept.items()}
+        entries = {key: inner for key, inner in value.items() if () not in below.get(key, ())}
+        return {key: without(inner, below.get(key, set())) for key, inner in entries.items()}
     if isinstance(value, list):
         return [without(inner, below.get(index, set())) for index, inner in enumerate(value)]
     return value
@@ -98,21 +98,21 @@ def _write_sentences(detail: ErrorDetails, loc: Loc, model: object) -> list[str]
         return str(detail["ctx"]["error"]).split("\n")
     if detail["type"] == "too_short" and not detail["input"]:
         return ["should not be empty"]
-    wanted = f"should be {_KINDS[detail['type']]}" if detail["type"] in _KINDS else _WORDS.sub("should", detail["msg"])
-    given = detail["input"]
+    rule = f"should be {_KINDS[detail['type']]}" if detail["type"] in _KINDS else _WORDS.sub("should", detail["msg"])
+    value = detail["input"]
     # In TOML's form, true and 2026-01-01, not True and datetime.date(2026, 1, 1).
-    written = str(given).lower() if isinstance(given, bool) else str(given) if isinstance(given, date) else shown(given)
-    return [f"{wanted}, not {written}"]
+    written = str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, date) else shown(value)
+    return [f"{rule}, not {written}"]
 
 
 def _suggest_key(loc: Loc, model: object) -> str:
     """Write the clause that suggests a key, one of this name in a neighbouring table, else a similar one."""
     *above, wrong = loc
-    known = choices_at(model, above)
-    inside = [table for table in known if wrong in choices_at(model, (*above, table))]
+    keys = choices_at(model, above)
+    inside = [table for table in keys if wrong in choices_at(model, (*above, table))]
     if len(inside) == 1:
         return f"did you mean {key_path((*above, inside[0], wrong))}?"
-    return suggestion(str(wrong), known)
+    return suggestion(str(wrong), keys)
 
 
 # TOML's words for types that pydantic names by Python's.

@@ -103,6 +103,6 @@ def is_load_manager_key(key: str) -> bool:
 @lru_cache(maxsize=4096)
 def near_miss(key: str) -> str | None:
     """Find the known key that an unknown one probably misspells, never for Pulsar's keys outside the load manager."""
-    known = (*LOAD_MANAGER_KEYS, "loadManagerClassName")
+    keys = (*LOAD_MANAGER_KEYS, "loadManagerClassName")
     # The cutoff is stricter than for other names, since the keys share long beginnings, so different ones look alike.
-    return None if key in known else closest(key, known, cutoff=0.8)
+    return None if key in keys else closest(key, keys, cutoff=0.8)

@@ -92,8 +92,8 @@ def release_of_all(versions: Iterable[str | None]) -> tuple[Release, str]:
     Args:
         versions: versions of its brokers, such as `4.2.4`, None for a broker that does not name it.
     """
-    known = [match for text in versions if (match := re.match(r"(\d+)\.(\d+)(?:\.|-|\Z)", text or ""))]
-    numbers = sorted({(int(match[1]), int(match[2])) for match in known})
+    matches = [match for text in versions if (match := re.match(r"(\d+)\.(\d+)(?:\.|-|\Z)", text or ""))]
+    numbers = sorted({(int(match[1]), int(match[2])) for match in matches})
     # Of releases before 4.0, whose rules are not built, 4.0 is the nearest.
     releases: set[Release] = {"5.0" if n >= (5, 0) else "4.2" if n >= (4, 2) else "4.0" for n in numbers}
     spelt = " and ".join(f"{major}.{minor}" for major, minor in numbers)

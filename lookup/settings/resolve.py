@@ -163,25 +163,25 @@ def load_manager_keys(settings: EvaluationFile) -> Mapping[str, Scalar]:
     They may fill parameters of parts that name such a key (`Conf`). A cluster has one policy, so a key has no
     value if its brokers are configured differently. The manager is known if every broker has a profile.
     """
-    given: dict[str, list[Scalar]] = {}
+    by_key: dict[str, list[Scalar]] = {}
     for entry in settings.brokers:
         for key, value in entry.profile.load_balancer.items() if entry.profile else ():
-            given.setdefault(key, []).append(value)
+            by_key.setdefault(key, []).append(value)
     managers = {entry.profile.load_manager_class_name if entry.profile else None for entry in settings.brokers}
     if None not in managers:
-        given["loadManagerClassName"] = sorted(filter(None, managers))
-    agreed = {key: values[0] for key, values in given.items() if values and values.count(values[0]) == len(values)}
+        by_key["loadManagerClassName"] = sorted(filter(None, managers))
+    agreed = {key: values[0] for key, values in by_key.items() if values and values.count(values[0]) == len(values)}
     return dict(sorted(agreed.items()))
 
 
 def load_manager_sources(settings: EvaluationFile) -> Mapping[str, str]:
     """Find the profiles that give each key of the load manager, as named in sentences."""
-    given: dict[str, dict[str, None]] = {}
+    profiles: dict[str, dict[str, None]] = {}
     for index, entry in enumerate(settings.brokers):
         for key in entry.profile.load_balancer if entry.profile else ():
             file = entry.profile.file if entry.profile else None
-            given.setdefault(key, {})[file or f"brokers[{index}].profile"] = None
-    return {key: join_names(files) for key, files in given.items()}
+            profiles.setdefault(key, {})[file or f"brokers[{index}].profile"] = None
+    return {key: join_names(files) for key, files in profiles.items()}
 
 
 def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str, str]) -> BrokerLookupData:

@@ -161,7 +161,7 @@ class CollectSection(ConnectionSection):
 
 # As written an entry may also be the path of a file, which the loader replaces by the file's content.
 _Policies = Annotated[
-    tuple[PolicySpec, ...], BeforeValidator(lambda given: given, json_schema_input_type=list[PolicySpec | str])
+    tuple[PolicySpec, ...], BeforeValidator(lambda value: value, json_schema_input_type=list[PolicySpec | str])
 ]
 
 

@@ -46,15 +46,15 @@ class Shipped:
 def shipped_files() -> Mapping[str, Shipped]:
     """List every shipped file by its name, which is that of the file without its ending."""
     root = Path(str(files("lookup.configs")))
-    found = {}
+    index = {}
     for path in sorted(root.rglob("*")):
         if path.suffix in (".toml", ".conf", ".scenario"):
             kind = _KINDS.get(path.stem if path.parent == root else path.parent.name, "evaluation")
             # A comment at the top, or a scenario's description of itself.
             lines = path.read_text(encoding="utf-8").removeprefix('about = """\n').splitlines()
             prose = " ".join(line.removeprefix("#").strip() for line in takewhile(lambda line: line.strip("# "), lines))
-            found[path.stem] = Shipped(path.stem, kind, path, prose.partition('"""')[0].partition(". ")[0].rstrip("."))
-    return found
+            index[path.stem] = Shipped(path.stem, kind, path, prose.partition('"""')[0].partition(". ")[0].rstrip("."))
+    return index
 
 
 def shipped_path(text: str) -> str:

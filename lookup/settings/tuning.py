@@ -124,7 +124,7 @@ class TuneFile(WholeFile):
     spaces: Annotated[
         tuple[SpaceEntry, ...],
         Field(min_length=1),
-        BeforeValidator(lambda given: given, json_schema_input_type=list[SpaceEntry | str]),
+        BeforeValidator(lambda value: value, json_schema_input_type=list[SpaceEntry | str]),
     ]
     """Settings to vary, as tables, or paths of files with one."""
 
