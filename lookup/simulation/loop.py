@@ -193,13 +193,13 @@ class ClosedLoop:
                 loads[owner] += carried
                 rates[owner] += load.rates[name]
                 topics[owner] += load.traffic.stats[name].topics
-                known = means.long.get(name)
-                if known is not None:
-                    long_rates[owner] += known.messages
-                shown = means.short.get(name) if self._is_modular else TrafficRates(load.rates[name], carried)
+                mean = means.long.get(name)
+                if mean is not None:
+                    long_rates[owner] += mean.messages
+                traffic = means.short.get(name) if self._is_modular else TrafficRates(load.rates[name], carried)
                 # A bundle that came since the last report is not known yet.
-                if shown is not None:
-                    bundles[owner].append((shown.bytes, name, shown.messages))
+                if traffic is not None:
+                    bundles[owner].append((traffic.bytes, name, traffic.messages))
         registered = self.manager.registered
         throughput, rates, long_rates = np.where(registered, (loads, rates, long_rates), np.nan)
         return Load(
@@ -217,8 +217,8 @@ class ClosedLoop:
             bundle_unit="bytes/s",
             rates=rates,
             long_term_rates=long_rates,
-            long_term_bundle_rates={name: known.messages for name, known in means.long.items()},
-            long_term_bundle_throughputs={name: known.bytes for name, known in means.long.items()},
+            long_term_bundle_rates={name: mean.messages for name, mean in means.long.items()},
+            long_term_bundle_throughputs={name: mean.bytes for name, mean in means.long.items()},
         )
 
     def _measure_matches(self, figures: Load) -> float:
