@@ -41,8 +41,8 @@ def rows_of(count: int) -> Size:
 
 def bytes_of(files: Sequence[str]) -> Size:
     """Measure the size of files, by name."""
-    found = sum(system.get_file_info(inner).size or 0 for system, inner in map(locate, files))
-    return Size(f"{found / 1e6:.1f} MB", f"{_MANY_BYTES / 1e6:.0f} MB", found < _MANY_BYTES)
+    total = sum(system.get_file_info(inner).size or 0 for system, inner in map(locate, files))
+    return Size(f"{total / 1e6:.1f} MB", f"{_MANY_BYTES / 1e6:.0f} MB", total < _MANY_BYTES)
 
 
 def in_process(size: Callable[[], Size], say: Callable[[str], object]) -> InProcess | None:

@@ -83,15 +83,15 @@ def check_reach(workers: Workers, paths: Sequence[str], folder: str) -> None:
     try:
         with create_file(mark) as sink:
             sink.write(b"here")
-        seen = {path: _measure_sizes(path) for path in paths}
-        run_tasks(workers, range(parallelism(workers)), (seen, mark), lambda _, shared: _check_reach_here(*shared))
+        sizes_of = {path: _measure_sizes(path) for path in paths}
+        run_tasks(workers, range(parallelism(workers)), (sizes_of, mark), lambda _, shared: _check_reach_here(*shared))
     finally:
         work.remove()
 
 
-def _check_reach_here(seen: Mapping[str, Mapping[str, int]], mark: str) -> None:
+def _check_reach_here(sizes_of: Mapping[str, Mapping[str, int]], mark: str) -> None:
     worker = f"worker {socket.gethostname()} ({Path.cwd()})"
-    for path, sizes in seen.items():
+    for path, sizes in sizes_of.items():
         if (why := _explain_unreadable(path, sizes)) is not None:
             raise SettingsError(f"{worker} cannot read {path}: {why}")
     system, inner = locate(mark)
@@ -122,8 +122,8 @@ def _explain_unreadable(path: str, sizes: Mapping[str, int]) -> str | None:
         here = _measure_sizes(path)
         if here != sizes:
             missing = [file for file in sizes if here.get(file) != sizes[file]]
-            what = f"{missing[0]} is missing or of another size" if missing else "there are more files"
-            return f"{what} than where the run was started"
+            difference = f"{missing[0]} is missing or of another size" if missing else "there are more files"
+            return f"{difference} than where the run was started"
         system, inner = locate(next(iter(sizes)))
         with system.open_input_file(inner) as stream:
             stream.read(1)
@@ -134,16 +134,16 @@ def _explain_unreadable(path: str, sizes: Mapping[str, int]) -> str | None:
 
 def _list_distributions() -> list[tuple[Distribution, list[str]]]:
     modules: dict[str, set[str]] = {}
-    found: dict[str, Distribution] = {}
+    by_name: dict[str, Distribution] = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.dist is not None:
-            found[point.dist.name] = point.dist
+            by_name[point.dist.name] = point.dist
             modules.setdefault(point.dist.name, set()).add(point.module.partition(".")[0])
     # The module of an entry point may import other modules of its distribution.
     for module, names in importlib.metadata.packages_distributions().items():
         for name in modules.keys() & set(names):
             modules[name].add(module)
-    return [(found[name], sorted(modules[name])) for name in sorted(found)]
+    return [(by_name[name], sorted(modules[name])) for name in sorted(by_name)]
 
 
 def _iter_contents() -> Iterator[tuple[str, bytes]]:
