@@ -236,10 +236,10 @@ def check_reads_are_honest(policy: Policy, worlds: Sequence[World] = WORLDS) -> 
         except ReadsError as error:
             raise AssertionError(f"{error}: {world.name}") from error
         for part, reads in zip(policy.parts, policy.part_reads, strict=True):
-            for what, changed in changed_elsewhere(reads, world):
+            for field, changed in changed_elsewhere(reads, world):
                 before, after = answer_of(part, world), answer_of(part, changed)
 
-                assert np.array_equal(before, after), f"{part!r} depends on {what}, which it does not declare"
+                assert np.array_equal(before, after), f"{part!r} depends on {field}, which it does not declare"
 
 
 def check_salt_is_mixed_in(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
@@ -401,8 +401,8 @@ def _check_cycles_repeat(part: Shedder | Splitter, run: Callable[[World], Any], 
         first, second = run(world), run(world)
         assert first == second, f"{part!r} led to {second}, not {first}: {world.name}"
         expected = proposals_in(part, world)
-        for what, changed in changed_elsewhere(reads, world):
-            assert proposals_in(part, changed) == expected, f"{part!r} depends on {what}, which it does not declare"
+        for field, changed in changed_elsewhere(reads, world):
+            assert proposals_in(part, changed) == expected, f"{part!r} depends on {field}, which it does not declare"
 
 
 def _run_splits(policy: Policy, world: World) -> list[CycleReport[Split]]:
