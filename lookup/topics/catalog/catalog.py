@@ -197,7 +197,7 @@ class Catalog:
         """
         checked_new_name(topic)
         names = names_of(topic, partitions)
-        wanted = TopicEntry(
+        target = TopicEntry(
             topic, checked_pairs(properties, PROPERTY_RULES), checked_pairs(labels, self._rules["labels"])
         )
         whole = without_partition(topic)
@@ -212,14 +212,14 @@ class Catalog:
             shared = self._storage.entry(partitions_there[0]) if partitions_there else None
             if shared is not None:
                 # Missing labels and properties are those of the topic, since a partition cannot have others.
-                completed = (wanted.labels or shared.labels, wanted.properties or shared.properties)
+                completed = (target.labels or shared.labels, target.properties or shared.properties)
                 if completed != (shared.labels, shared.properties):
                     raise ArgumentError(
                         f"{topic} has the labels and properties of its topic; it cannot be given others"
                     )
-                wanted = replace(shared, name=topic)
+                target = replace(shared, name=topic)
             for name in names:
-                self._state.make(name, replace(wanted, name=name))
+                self._state.make(name, replace(target, name=name))
 
     def delete(self, topic: str) -> None:
         """Remove a topic with all of its partitions, or one partition.

@@ -53,8 +53,8 @@ class _Index:
         values = self.names.get(term.key, {})
         if isinstance(term, Exists):
             return values.values()
-        wanted = (term.value,) if isinstance(term, Equals) else term.values
-        return [values[value] for value in wanted if value in values]
+        texts = (term.value,) if isinstance(term, Equals) else term.values
+        return [values[value] for value in texts if value in values]
 
 
 _NOTHING = TopicEntry("", {}, {})
@@ -117,15 +117,15 @@ class NamespaceTopics:
 
     def names(self, mode: Mode) -> tuple[str, ...]:
         """List the names of a mode, sorted, as the same tuple until a topic is created or deleted."""
-        kept = self._by_mode.get(mode)
-        if kept is not None:
-            return kept
+        listing = self._by_mode.get(mode)
+        if listing is not None:
+            return listing
         # In sorted order, all names of one domain are neighbours, and their scheme ends before the character after "/".
         schemes = schemes_of(mode)
         first, last = min(schemes), max(schemes)[:-1] + "0"
         names = self._sort_names()
-        kept = self._by_mode[mode] = tuple(names[bisect_left(names, first) : bisect_left(names, last)])
-        return kept
+        listing = self._by_mode[mode] = tuple(names[bisect_left(names, first) : bisect_left(names, last)])
+        return listing
 
     def select(self, selector: Selector) -> tuple[str, ...]:
         """List the names that a selector selects, sorted, mostly as the same tuple until a topic changes."""

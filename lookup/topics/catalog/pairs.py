@@ -148,16 +148,16 @@ def _refuse_too_many(pairs: Mapping[str, str], rules: PairRules) -> None:
         raise ArgumentError(f"a topic may have at most {MAX_PAIRS} keys of a {rules.word}, this makes {len(pairs)}")
 
 
-def _check_text(text: str, what: str, signs: str) -> None:
+def _check_text(text: str, noun: str, signs: str) -> None:
     if not isinstance(text, str):
-        raise ArgumentError(f"{what} is {text!r}, it must be a text")
+        raise ArgumentError(f"{noun} is {text!r}, it must be a text")
     # This comes before the text is shown or searched, since it may be of any length.
     if len(text) > MAX_LENGTH:
-        raise ArgumentError(f"{what} has {len(text):,} characters, at most {MAX_LENGTH} are permitted: {shown(text)}")
+        raise ArgumentError(f"{noun} has {len(text):,} characters, at most {MAX_LENGTH} are permitted: {shown(text)}")
     if not text:
-        raise ArgumentError(f"{what} is empty")
+        raise ArgumentError(f"{noun} is empty")
     if text != text.strip():
-        raise ArgumentError(f"{what} is {shown(text)}, it must not begin or end with a blank")
+        raise ArgumentError(f"{noun} is {shown(text)}, it must not begin or end with a blank")
     wrong = forbidden_character(text, signs)
     if wrong is not None:
-        raise ArgumentError(f"{what} is {shown(text)}, it must not have the character {wrong!r}")
+        raise ArgumentError(f"{noun} is {shown(text)}, it must not have the character {wrong!r}")

@@ -267,8 +267,8 @@ class SqliteStorage:
             raise InputError(f"the catalog {self._path} cannot be used: {error}") from error
         # Of pydantic, or of rows with other numbers of pairs.
         except ValueError:
-            what = "labels or properties of a topic are no pairs of texts"
-            raise InputError(f"the catalog {self._path} was changed by another program: {what}") from None
+            problem = "labels or properties of a topic are no pairs of texts"
+            raise InputError(f"the catalog {self._path} was changed by another program: {problem}") from None
 
 
 def _close(folder: str | None, *connections: sqlite3.Connection) -> None:

@@ -31,19 +31,19 @@ from lookup.topics.catalog.sqlite import SqliteStorage
 __all__ = ["Announcer", "CatalogState", "Listener"]
 
 
-def _find_differences(topic: str, now: TopicEntry | None, wanted: TopicEntry | None) -> Iterator[TopicEvent]:
+def _find_differences(topic: str, now: TopicEntry | None, target: TopicEntry | None) -> Iterator[TopicEvent]:
     """Yield the events, with revision 0, from one state of a topic to another, None if it does not exist."""
-    if wanted is None:
+    if target is None:
         if now is not None:
             yield TopicEvent(0, "deleted", topic, old=now.labels)
         return
     if now is None:
-        yield TopicEvent(0, "created", topic, new=wanted.labels, properties=wanted.properties)
+        yield TopicEvent(0, "created", topic, new=target.labels, properties=target.properties)
         return
-    if now.labels != wanted.labels:
-        yield TopicEvent(0, "labels", topic, now.labels, wanted.labels)
-    if now.properties != wanted.properties:
-        yield TopicEvent(0, "properties", topic, now.properties, wanted.properties)
+    if now.labels != target.labels:
+        yield TopicEvent(0, "labels", topic, now.labels, target.labels)
+    if now.properties != target.properties:
+        yield TopicEvent(0, "properties", topic, now.properties, target.properties)
 
 
 #: A function that is called with every event.
@@ -129,8 +129,8 @@ class CatalogState:
             self.namespaces = {namespace: NamespaceTopics() for namespace in storage.namespaces()}
             for namespace, entries in groupby(storage.entries(), lambda entry: namespace_of(entry.name)):
                 if namespace not in self.namespaces:
-                    what = f"it has topics of {shown(namespace)}, and no such namespace"
-                    raise InputError(f"the catalog was changed by another program: {what}")
+                    problem = f"it has topics of {shown(namespace)}, and no such namespace"
+                    raise InputError(f"the catalog was changed by another program: {problem}")
                 while batch := tuple(islice(entries, _BATCH)):
                     self.namespaces[namespace].extend(batch)
             #: of the last event that memory has
@@ -269,15 +269,15 @@ class CatalogState:
         """
         changes: list[TopicEvent] = []
         namespaces = set(self._storage.namespaces())
-        wanted = {entry.name: entry for entry in self._storage.entries()}
+        targets = {entry.name: entry for entry in self._storage.entries()}
         # Removals first, so that a plain topic and the partitions that took its name never exist together.
         for topics in self.namespaces.values():
             for entry in topics.entries():
-                if entry.name not in wanted:
+                if entry.name not in targets:
                     changes += _find_differences(entry.name, entry, None)
         changes += (TopicEvent(0, "namespace-deleted", name) for name in self.namespaces.keys() - namespaces)
         changes += (TopicEvent(0, "namespace-created", name) for name in namespaces - self.namespaces.keys())
-        for entry in wanted.values():
+        for entry in targets.values():
             changes += _find_differences(entry.name, self.entry(entry.name), entry)
         return [replace(change, revision=current - len(changes) + number) for number, change in enumerate(changes, 1)]
 

@@ -43,13 +43,13 @@ def interests_of(lister: Lister) -> frozenset[EventKind]:
     """
     subject = f"lister {lister.name!r}"
     with lister_failing(lister.name, "could not say its interests"):
-        given: Any = lister.interests
-        is_collection = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+        interests: Any = lister.interests
+        is_collection = isinstance(interests, Iterable) and not isinstance(interests, str | bytes)
         # An iterable may raise while it is read, so it is read once, inside this block.
-        kinds: tuple[Any, ...] = tuple(read_bounded(given)) if is_collection else ()
+        kinds: tuple[Any, ...] = tuple(read_bounded(interests)) if is_collection else ()
     if not is_collection:
         message = (
-            f"{subject} has the interests {shown(given)}, which is not a set of kinds of events like {{'created'}}"
+            f"{subject} has the interests {shown(interests)}, which is not a set of kinds of events like {{'created'}}"
         )
         raise ContractError(message)
     for kind in kinds:

@@ -216,5 +216,5 @@ def _compile(bare: str) -> Any:
         raise PatternError(f"pattern {shown(bare)} holds half a surrogate pair, which no name can match") from None
     except engine.error as error:
         complaint = error.args[0] if error.args else b""
-        said = complaint.decode("utf-8", "replace") if isinstance(complaint, bytes) else str(complaint)
-        raise PatternError(f"pattern {shown(bare)} cannot be used: {said}; {_ABSENT}") from None
+        message = complaint.decode("utf-8", "replace") if isinstance(complaint, bytes) else str(complaint)
+        raise PatternError(f"pattern {shown(bare)} cannot be used: {message}; {_ABSENT}") from None

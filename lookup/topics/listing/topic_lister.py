@@ -134,9 +134,9 @@ class TopicLister:
         if request.pattern is not None:
             TopicsPattern(request.pattern)
         names = self._look_up_names(request.looked_up())
-        known = self._lists.get(request)
-        if known is not None and known[0] is names:
-            topics = known[1]
+        entry = self._lists.get(request)
+        if entry is not None and entry[0] is names:
+            topics = entry[1]
         else:
             topics = request.narrow(names)
             self._lists.put(request, (names, topics), len(topics) + _NAMES_OF_A_QUERY, room=_KEPT_NAMES)
@@ -146,10 +146,10 @@ class TopicLister:
     def _look_up_names(self, query: TopicQuery) -> Sequence[str]:
         answered = self._call_lister(query)
         selected = tuple(self._catalog.select(query.namespace, query.selector)) if query.selector else None
-        known = self._look_ups.get(query)
+        entry = self._look_ups.get(query)
         # A catalog that did not change returns the same objects, whose names are not checked again.
-        if known is not None and known[0] == (answered, selected):
-            return known[1]
+        if entry is not None and entry[0] == (answered, selected):
+            return entry[1]
         _check_names(self._lister.name, query, answered, self._catalog)
         names = answered if all(before < after for before, after in pairwise(answered)) else sorted({*answered})
         if selected is not None:
@@ -189,10 +189,10 @@ def _check_properties(properties: Mapping[str, str], limits: ListingSection) -> 
     for key, value in properties.items():
         if not key:
             raise ArgumentError(f"a property has no key; its value is {shown(value)}")
-        for what, text in (("key", key), ("value", value)):
+        for noun, text in (("key", key), ("value", value)):
             fault = _fault_of_property(text, limits.max_property_length)
             if fault is not None:
-                raise ArgumentError(f"property {shown(key)}: the {what} {fault}")
+                raise ArgumentError(f"property {shown(key)}: the {noun} {fault}")
 
 
 def _fault_of_property(text: object, longest: int) -> str | None:

@@ -67,18 +67,18 @@ class TopicQuery:
             ArgumentError: for a mode that does not exist.
             PatternError: if the pattern cannot be used.
         """
-        kept = self.among(names)
+        topics = self.among(names)
         # A list of all names is no copy of them.
-        return TopicList(names if len(kept) == len(names) else kept)
+        return TopicList(names if len(topics) == len(names) else topics)
 
     def among(self, names: Iterable[str]) -> list[str]:
         """Select the names that `narrow` would keep, from any order and in that order. Errors are the same."""
         prefixes = prefixes_of(self.namespace, self.mode)
-        kept = [topic for topic in names if topic.startswith(prefixes)]
+        topics = [topic for topic in names if topic.startswith(prefixes)]
         # System topics are removed first, as in Pulsar. No pattern includes them again, and the hash is without them.
         if not self.include_system:
-            kept = without_system_topics(kept)
-        return kept if self.pattern is None else TopicsPattern(self.pattern).filter(kept)
+            topics = without_system_topics(topics)
+        return topics if self.pattern is None else TopicsPattern(self.pattern).filter(topics)
 
     def matcher(self) -> Matcher:
         """Build a function that checks whether a topic with its labels belongs to the query, without properties.
