@@ -53,7 +53,7 @@ def figures_on(days: str, standings: Mapping[int, Standing]) -> list[dict[str, A
 
 def figures_of_search(search: Search, sealed: Shown | None) -> list[dict[str, Any]]:
     """Write the figures of all candidates, each as its last batch had it, and those of the finalists."""
-    tried = {one.number: one.standing for one in search.candidates if one.standing is not None}
+    tried = {candidate.number: candidate.standing for candidate in search.candidates if candidate.standing is not None}
     return figures_on(SEARCHED, tried) + (figures_on(SEALED, sealed.standings) if sealed else [])
 
 
@@ -107,11 +107,11 @@ def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
     }
 
 
-def _verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
+def _verdict_entry(number: int, outcome: Shown) -> dict[str, Any]:
     return {
-        "objection": objection(shown.standings[number], shown.standings[0], shown.aims),
-        "as_good": list(shown.as_good.get(number, ())),
-        "cycles": shown.cycles.get(number),
+        "objection": objection(outcome.standings[number], outcome.standings[0], outcome.aims),
+        "as_good": list(outcome.as_good.get(number, ())),
+        "cycles": outcome.cycles.get(number),
     }
 
 
@@ -121,13 +121,13 @@ def list_confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any
     A finalist that is significantly worse than another follows it. Two searches of one log with other seeds
     differ in their best candidate, but hardly in the changes that all good ones have in common.
     """
-    left = [one for one in judged if one["objection"] is None]
+    finalists = [finalist for finalist in judged if finalist["objection"] is None]
 
-    def rank(one: Mapping[str, Any]) -> tuple[bool, int]:
-        is_worse = any(one["candidate"] not in other["as_good"] for other in left if other is not one)
-        return is_worse, len(one["changes"])
+    def rank(finalist: Mapping[str, Any]) -> tuple[bool, int]:
+        is_worse = any(finalist["candidate"] not in other["as_good"] for other in finalists if other is not finalist)
+        return is_worse, len(finalist["changes"])
 
-    return sorted(left, key=rank)
+    return sorted(finalists, key=rank)
 
 
 def settings_entries(search: Search) -> list[dict[str, Any]]:
@@ -146,11 +146,11 @@ def settings_entries(search: Search) -> list[dict[str, Any]]:
 
 def judged_entry(candidate: Candidate, search: Search, shown: Shown) -> dict[str, Any]:
     """Describe a finalist with its results on the sealed days, and how its changes are made."""
-    known, base = entry(candidate, search), search.spaces[candidate.point.space].base
-    written = {BUNDLES_KEY if key == "bundles" else key: key for key in known["changes"]}
-    keys = {key: known["changes"][of] for key, of in written.items() if not is_path(key)}
-    before = {key: known["before"][written[key]] for key in keys}
-    return (known | _verdict_entry(candidate.number, shown)) | {
+    row, base = entry(candidate, search), search.spaces[candidate.point.space].base
+    written = {BUNDLES_KEY if key == "bundles" else key: key for key in row["changes"]}
+    keys = {key: row["changes"][of] for key, of in written.items() if not is_path(key)}
+    before = {key: row["before"][written[key]] for key in keys}
+    return (row | _verdict_entry(candidate.number, shown)) | {
         "patch": patch(keys, before),
         "caution": of_bundles(keys[BUNDLES_KEY]) if BUNDLES_KEY in keys else None,
         "dynamic": list(dynamic_lines(keys)),
@@ -191,9 +191,9 @@ def conclusion(recommended: Sequence[Mapping[str, Any]], shown: Shown | None, da
     today, *judged = shown.standings.values()
     smallest = []
     for name in shown.aims.objectives:
-        known = (of.figures[name] for of in judged)
+        figures = (of.figures[name] for of in judged)
         # Two identical ones do not have a difference to decide.
-        halves = [(figure.change_high - figure.change_low) / 2 for figure in known if figure.has_interval]
+        halves = [(figure.change_high - figure.change_low) / 2 for figure in figures if figure.has_interval]
         gap = today.figures[name].gap
         effects = [max(half, 0.0 if math.isnan(gap) else gap) for half in halves if half > 0.0]
         least = min(effects, default=0.0)

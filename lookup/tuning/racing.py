@@ -101,7 +101,7 @@ class Standing:
 
     def without_width(self) -> Standing:
         """Copy it without the data of intervals."""
-        return replace(self, figures={name: replace(one, **_NO_WIDTH) for name, one in self.figures.items()})
+        return replace(self, figures={name: replace(figure, **_NO_WIDTH) for name, figure in self.figures.items()})
 
 
 def totals(scored: Scored, names: Iterable[Name]) -> frozenset[Name]:
@@ -118,10 +118,10 @@ def standings_of(scored: Scored, policies: Iterable[str], aims: Aims, *, days: f
     pooled = {(row.policy, *row.name): row for row in figures_of(scored) if row.scope == "all clusters"}
 
     def figure_of(policy: str, name: Name) -> Figure:
-        found = pooled.get((policy, *name)) or blank_figure(policy, scored.metric[name[0]], name[1])
+        figure = pooled.get((policy, *name)) or blank_figure(policy, scored.metric[name[0]], name[1])
         if name not in aims.per_day:
-            return found
-        return replace(found, **{column: getattr(found, column) / days for column in _AMOUNTS})
+            return figure
+        return replace(figure, **{column: getattr(figure, column) / days for column in _AMOUNTS})
 
     return {
         policy: Standing({name: figure_of(policy, name) for name in aims.shown}, scored.cannot_act.get(policy))
@@ -133,12 +133,12 @@ def beaten(samples: Samples, standings: Mapping[str, Standing], aims: Aims) -> d
     """Find by policy another policy with certain dominance. Undominated policies are left out."""
     policies = list(standings)
     values = np.array([[aims.turn_upward(name, standing) for name in aims.figures] for standing in standings.values()])
-    first, found = [policies[number] for number in _find_undominated(values)], {}
+    first, dominators = [policies[number] for number in _find_undominated(values)], {}
     for policy in policies:
         by = next((other for other in first if other != policy and _dominates(samples, other, policy, aims)), None)
         if by is not None:
-            found[policy] = by
-    return found
+            dominators[policy] = by
+    return dominators
 
 
 def as_good(samples: Samples, names: Mapping[int, str], aims: Aims) -> dict[int, list[int]]:
@@ -150,15 +150,15 @@ def as_good(samples: Samples, names: Mapping[int, str], aims: Aims) -> dict[int,
         names: names of the policies by number, with the incumbent as 0.
     """
 
-    def is_as_good(one: str, other: str, name: Name) -> bool:
-        gain, today = gain_over(samples, one, other, name, aims), samples.get((names[0], *name))
+    def is_as_good(policy: str, other: str, name: Name) -> bool:
+        gain, today = gain_over(samples, policy, other, name, aims), samples.get((names[0], *name))
         # A gain that is unknown, NaN, is not as good.
         return bool(gain and today and gain[0] >= -max(gain[1].half_width(), aims.tolerance * abs(today.mean)))
 
     def others_as_good(number: int) -> Iterator[int]:
-        for one in names.keys() - {0, number}:
-            if all(is_as_good(names[one], names[number], name) for name in aims.objectives):
-                yield one
+        for rival in names.keys() - {0, number}:
+            if all(is_as_good(names[rival], names[number], name) for name in aims.objectives):
+                yield rival
 
     return {number: sorted(others_as_good(number)) for number in names if number}
 
@@ -171,15 +171,15 @@ def leaders(values: NDArray[np.float64], count: int) -> list[int]:
     Args:
         values: shape (n_candidates, n_figures), up is better.
     """
-    left, found = list(range(len(values))), list[int]()
-    while left and len(found) < count:
-        front = [left[place] for place in _find_undominated(values[left])]
+    rest, picks = list(range(len(values))), list[int]()
+    while rest and len(picks) < count:
+        front = [rest[place] for place in _find_undominated(values[rest])]
         front.sort(key=lambda number: (*(-values[number]).tolist(), number))
-        room = min(count - len(found), len(front))
+        room = min(count - len(picks), len(front))
         places = np.linspace(0, len(front) - 1, room).round().astype(int) if room > 1 else np.zeros(1, int)
-        found += [front[place] for place in places.tolist()]
-        left = [number for number in left if number not in front]
-    return found
+        picks += [front[place] for place in places.tolist()]
+        rest = [number for number in rest if number not in front]
+    return picks
 
 
 def _find_undominated(values: NDArray[np.float64]) -> list[int]:
@@ -202,8 +202,8 @@ def _dominates(samples: Samples, a: str, b: str, aims: Aims) -> bool:
 
 def gain_over(samples: Samples, a: str, b: str, name: Name, aims: Aims) -> tuple[float, Spread] | None:
     """Compute the gain of policy a over b in a figure, up is better, and its variation, None if that is unknown."""
-    one, other = samples.get((a, *name)), samples.get((b, *name))
-    if one is None or other is None or one.strata is None or other.strata is None:
+    first, other = samples.get((a, *name)), samples.get((b, *name))
+    if first is None or other is None or first.strata is None or other.strata is None:
         return None
     sign = 1.0 if name in aims.rising else -1.0
-    return sign * (one.mean - other.mean), spread(minus(one, other))
+    return sign * (first.mean - other.mean), spread(minus(first, other))

@@ -89,11 +89,11 @@ class Search:
                 yield TrialBatch("near", added, few)
         # In the way finalists are chosen, with the first front in order of the first objective.
         bases = self.best(len(self.candidates))[:_PARED]
-        if added := [one for base in bases for one in self._add_ablations(base, is_best=base is bases[0])]:
+        if added := [candidate for base in bases for candidate in self._add_ablations(base, is_best=base is bases[0])]:
             # Together with their origins, so that both have the same seeds.
             yield TrialBatch("pared", [*bases, *added], few)
-        simpler = [one for base in bases for one in self._add_simplest(base)]
-        rivals = {one.number: one for one in [*self.best(2 * self._section.finalists), *simpler]}
+        simpler = [candidate for base in bases for candidate in self._add_simplest(base)]
+        rivals = {candidate.number: candidate for candidate in [*self.best(2 * self._section.finalists), *simpler]}
         if rivals:
             self._raced = frozenset(rivals)
             # Half of a verdict's, since the sealed days decide, with all of them.
@@ -107,13 +107,13 @@ class Search:
     def left_after(self, batch: TrialBatch) -> int:
         """Estimate the number of replays after a batch, including those of the sealed part."""
         few, finalists = min(self._section.replicates, self._full), self._section.finalists
-        left = (finalists + 1) * self._full
+        replays = (finalists + 1) * self._full
         if batch.kind == "race":
-            return left
-        left += (2 * finalists + _PARED) * _halve(self._full)
+            return replays
+        replays += (2 * finalists + _PARED) * _halve(self._full)
         if batch.kind == "pared":
-            return left
-        return left + few * (_PARED + max(0, self._section.candidates - len(self.candidates)))
+            return replays
+        return replays + few * (_PARED + max(0, self._section.candidates - len(self.candidates)))
 
     def learn(self, aims: Aims, standings: Mapping[int, Standing], beaten_by: Mapping[int, int]) -> None:
         """Record the results of a batch, by candidate.
@@ -138,10 +138,10 @@ class Search:
         raced = [*filter(self.has_raced, self.best(len(self.candidates)))]
         distinct: dict[str, Candidate] = {}
         for good in filter(may_lead, raced):
-            smallest = min((one for one in raced if self._does_as_well(one, good)), key=_n_changes)
-            for one in (smallest, good):
+            smallest = min((rival for rival in raced if self._does_as_well(rival, good)), key=_n_changes)
+            for candidate in (smallest, good):
                 # As text, since NaN does not equal itself.
-                distinct.setdefault(str([] if one.standing is None else one.standing.values), one)
+                distinct.setdefault(str([] if candidate.standing is None else candidate.standing.values), candidate)
         return list(distinct.values())[: self._section.finalists]
 
     def has_raced(self, candidate: Candidate) -> bool:
@@ -186,15 +186,15 @@ class Search:
                     self._add(point, "wide")
 
     def _add_near(self, turn: int) -> list[Candidate]:
-        spread_out = sum(one.origin != "near" for one in self.candidates)
-        left = self._section.candidates - spread_out
+        spread_out = sum(candidate.origin != "near" for candidate in self.candidates)
+        room = self._section.candidates - spread_out
         # Ablations are candidates too, so at most a quarter of the remaining ones is kept for them.
-        left -= (
-            min(left // 4, _PARED * max(len(space.axes) for space in self.spaces.values()))
+        room -= (
+            min(room // 4, _PARED * max(len(space.axes) for space in self.spaces.values()))
             + len(self.candidates)
             - spread_out
         )
-        count = -(-left // (_TURNS - turn))
+        count = -(-room // (_TURNS - turn))
         good = [candidate.point for candidate in self.best(self._section.finalists) if candidate.point.coordinates]
         listed = [name for name, space in self.spaces.items() if math.isfinite(space.size)]
         spaces = dict.fromkeys(point.space for point in good) or listed
@@ -221,19 +221,19 @@ class Search:
 
     def _add_simplest(self, base: Candidate) -> list[Candidate]:
         """Find the equally good version with the fewest changes, and one without all idle changes."""
-        as_good = {one.point.identity: one for one in self.candidates[1:] if self._does_as_well(one, base)}
+        as_good = {entry.point.identity: entry for entry in self.candidates[1:] if self._does_as_well(entry, base)}
         idle = [key for key in self._list_varied(base) if base.point.without(key).identity in as_good]
         before = len(self.candidates)
         self._add(base.point.without(*idle), "pared", base.number)
-        versions = (one for one in as_good.values() if one.of == base.number)
+        versions = (version for version in as_good.values() if version.of == base.number)
         return [*sorted(versions, key=_n_changes)[:1], *self.candidates[before:]]
 
     def _list_varied(self, candidate: Candidate) -> list[str]:
         return [axis.key for axis in self.spaces[candidate.point.space].axes if axis.key in candidate.point.changes]
 
-    def _does_as_well(self, one: Candidate, other: Candidate) -> bool:
+    def _does_as_well(self, candidate: Candidate, other: Candidate) -> bool:
         """Check whether a candidate loses no more than the tolerance against another in any objective."""
-        aims, a, b, today = self.aims, one.standing, other.standing, self.incumbent.standing
+        aims, a, b, today = self.aims, candidate.standing, other.standing, self.incumbent.standing
         if aims is None or a is None or b is None or today is None:
             return False
         return all(
@@ -253,8 +253,8 @@ class Search:
             self.candidates.append(Candidate(len(self.candidates), point, origin, of=of))
 
 
-def _n_changes(one: Candidate) -> int:
-    return len(one.point.changes)
+def _n_changes(candidate: Candidate) -> int:
+    return len(candidate.point.changes)
 
 
 def _halve(replicates: int) -> int:

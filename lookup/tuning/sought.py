@@ -61,13 +61,13 @@ def spaces_of(file: TuneFile, settings: EvaluationFile, registry: Registry) -> t
     problems: list[str] = []
     spaces: list[Space] = []
     by_name = {policy.name: policy for policy in settings.policies}
-    for given in file.spaces:
-        name = settings.evaluation.incumbent if given.policy is None else given.policy
+    for entry in file.spaces:
+        name = settings.evaluation.incumbent if entry.policy is None else entry.policy
         if name not in by_name:
-            problems.append(f"space {shown(given.name)}: no policy is named {shown(name)}; {suggestion(name, by_name)}")
+            problems.append(f"space {shown(entry.name)}: no policy is named {shown(name)}; {suggestion(name, by_name)}")
             continue
         try:
-            spaces.append(build_space(given, by_name[name], registry, bundles=settings.evaluation.default_bundles))
+            spaces.append(build_space(entry, by_name[name], registry, bundles=settings.evaluation.default_bundles))
         except SettingsError as error:
             problems += error.problems
     if problems:
@@ -140,17 +140,17 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
     """
     if scored.incumbent in scored.cannot_act:
         raise InputError(f"the incumbent {scored.incumbent} is not what it says: {scored.cannot_act[scored.incumbent]}")
-    known = [
+    names = [
         figure_name(of.series.name)
         for of in scored.pooled.values()
         if of.series.policy == scored.incumbent and math.isfinite(of.value)
     ]
-    labels = [name for key in scored.plan.labels if (name := f"match_ratio:{key}") in known]
+    labels = [name for key in scored.plan.labels if (name := f"match_ratio:{key}") in names]
     objectives, prices = own.objectives or ("imbalance_max_mean", *labels), _prices_of(own)
     problems = [
-        f"tune: {name!r} has no value on this log; {suggestion(name, known)}"
+        f"tune: {name!r} has no value on this log; {suggestion(name, names)}"
         for name in (*objectives, *prices, *own.limits)
-        if name not in known
+        if name not in names
     ]
     if problems:
         raise SettingsError(problems)
@@ -168,11 +168,11 @@ def _require_reachable(aims: Aims, bounds: Mapping[Name, tuple[float, float]], v
     problems = []
     for name, times in aims.limits.items():
         (least, most), today = bounds[name], values[name]
-        wanted, is_rising = times * today, name in aims.rising
-        if wanted > most if is_rising else wanted < least:
+        target, is_rising = times * today, name in aims.rising
+        if target > most if is_rising else target < least:
             side, end = ("least", f"above {most:g}") if is_rising else ("most", f"below {least:g}")
             problems.append(
-                f"tune.limits: {figure_name(name)!r}: at {side} {times:g} times today's {today:.4g} is {wanted:.4g}, "
+                f"tune.limits: {figure_name(name)!r}: at {side} {times:g} times today's {today:.4g} is {target:.4g}, "
                 f"and it is never {end}"
             )
     if problems:

@@ -130,10 +130,10 @@ class Space:
     def defaults(self) -> Point | None:
         """Build the point with Pulsar's own values, None if a setting has none."""
         keys = [axis.key for axis in self.axes]
-        known = RELEASES[self.base.release].defaults
-        if not all(key in known for key in keys):
+        values = RELEASES[self.base.release].defaults
+        if not all(key in values for key in keys):
             return None
-        return Point(self.name, (), self._compute_changes({key: known[key] for key in keys}))
+        return Point(self.name, (), self._compute_changes({key: values[key] for key in keys}))
 
     def today(self, axis: Axis) -> Any:
         """Find the value of a point without a change of it, None if it is not written."""
@@ -175,8 +175,8 @@ def spread(space: Space, count: int) -> Iterator[Point]:
     sobol = _build_sobol(space)
     # A power of two has the balance that makes the sequence better than random points, and the first point is a corner.
     # With few values, several points make the same policy, and this number misses none of up to 200 combinations.
-    drawn = sobol.random_base2(math.ceil(math.log2(count + 1)) + _SPARE)[1:]
-    yield from islice(_drop_duplicates(space.point(row.tolist()) for row in drawn), count)
+    sequence = sobol.random_base2(math.ceil(math.log2(count + 1)) + _SPARE)[1:]
+    yield from islice(_drop_duplicates(space.point(row.tolist()) for row in sequence), count)
 
 
 def near(space: Space, points: Sequence[Point], count: int, *, turn: int) -> Iterator[Point]:
@@ -190,10 +190,10 @@ def near(space: Space, points: Sequence[Point], count: int, *, turn: int) -> Ite
 
 
 def _drop_duplicates(points: Iterable[Point]) -> Iterator[Point]:
-    seen = set[str]()
+    identities = set[str]()
     for point in points:
-        if point.identity not in seen:
-            seen.add(point.identity)
+        if point.identity not in identities:
+            identities.add(point.identity)
             yield point
 
 
@@ -210,9 +210,9 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
         if not isinstance(values, RangeEntry):
             axes.append(Axis(key, tuple(values)))
             continue
-        known = allowed.get(key, _Allowed())
-        low = known.low if values.low is None else values.low
-        high = known.high if values.high is None else values.high
+        limits = allowed.get(key, _Allowed())
+        low = limits.low if values.low is None else values.low
+        high = limits.high if values.high is None else values.high
         if low is None or high is None:
             missing = "low and high" if low is high else "low" if low is None else "high"
             problems.append(f"{where}: vary.{key}: no part sets an end there that may be tried; give {missing}")
@@ -221,7 +221,7 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
         else:
             written = [end for end in (values.low, values.high) if end is not None]
             # The type of an end that is the part's own determines whether the values between are integers.
-            is_whole = (len(written) == 2 or known.is_whole) and all(isinstance(end, int) for end in written)
+            is_whole = (len(written) == 2 or limits.is_whole) and all(isinstance(end, int) for end in written)
             axes.append(Axis(key, (), low, high, is_log=values.scale == "log", is_whole=is_whole))
     problems += [
         f"{where}: {table}.name: is what reports call the policy, and changes nothing; leave it out"
@@ -254,10 +254,10 @@ def _list_allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
         **dict.fromkeys(_BUNDLES, _Allowed(is_whole=True)),
     }
     for holder, kind in _KINDS.items():
-        given = getattr(base, holder)
-        of_kind = given if isinstance(given, tuple) else () if given is None else (given,)
+        parts = getattr(base, holder)
+        of_kind = parts if isinstance(parts, tuple) else () if parts is None else (parts,)
         for number, part in enumerate(of_kind):
-            path = f"{holder}[{number}]" if isinstance(given, tuple) else holder
+            path = f"{holder}[{number}]" if isinstance(parts, tuple) else holder
             for name, hint in hints_of(registry.find(kind, part.use)).items():
                 marks = getattr(hint, "__metadata__", ())
                 ends: dict[str, Any] = {}
@@ -277,7 +277,7 @@ def _list_allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
     return allowed
 
 
-def _find_problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Iterator[str]:
+def _find_problems(space: Space, keys: Mapping[str, Any], registry: Registry) -> Iterator[str]:
     of = f"policy {shown(space.base.name)}"
     idle, wrong = {axis.key for axis in space.axes}, dict[str, None]()
     for middle in islice(
@@ -297,15 +297,15 @@ def _find_problems(space: Space, known: Mapping[str, Any], registry: Registry) -
     yield from wrong
     if not wrong:
         yield from (
-            f"set.{key}: no part of {of} reads it; {suggestion(key, sorted({*known, *LOAD_MANAGER_KEYS}))}"
+            f"set.{key}: no part of {of} reads it; {suggestion(key, sorted({*keys, *LOAD_MANAGER_KEYS}))}"
             for key in space.fixed
-            if not (key in known or key.partition(".")[0] in _OF_ANY or is_path(key))
+            if not (key in keys or key.partition(".")[0] in _OF_ANY or is_path(key))
         )
         for key in sorted(idle):
-            if key in known or is_path(key):
+            if key in keys or is_path(key):
                 yield f"vary.{key}: {of} is the same with all its values; give others, or remove the other key of it"
             else:
-                yield f"vary.{key}: no part of {of} reads it; {suggestion(key, sorted(known))}"
+                yield f"vary.{key}: no part of {of} reads it; {suggestion(key, sorted(keys))}"
 
 
 def _list_places(axis: Axis) -> list[float]:

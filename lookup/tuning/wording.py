@@ -111,8 +111,8 @@ def sentences(document: Mapping[str, Any]) -> Iterator[str]:
     if (cycles := document["incumbent"]["cycles"]) is not None:
         yield f"today {cycles}"
     idle: dict[str, str] = {}
-    for one in document["candidates"]:
-        if one["idle"] is not None:
-            idle.setdefault(one["space"], one["idle"])
+    for entry in document["candidates"]:
+        if entry["idle"] is not None:
+            idle.setdefault(entry["space"], entry["idle"])
     for space, why in idle.items():
         yield f"space {space} cannot act on this log: {why}"
