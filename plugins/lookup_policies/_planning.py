@@ -137,8 +137,8 @@ class Placement:
             rates = np.divide(gains, self._weights, out=np.zeros(len(rows)), where=gains > 0.0)
             order = np.lexsort((rows, -self._weights, -rates))
             wanting = order[: int((rates > ROUND_OFF).sum())].tolist()
-            left = [row for row in wanting if not self._place_near(row)]
-            for row in left[:_EXCHANGES]:
+            rest = [row for row in wanting if not self._place_near(row)]
+            for row in rest[:_EXCHANGES]:
                 self._exchange(row)
 
     def _place_near(self, row: int) -> bool:

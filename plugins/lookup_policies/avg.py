@@ -113,7 +113,7 @@ class Avg:
             return Shortfall(points, "points of score between two brokers", self.low_threshold)
         counts = ((memory["high"], self.high_hits), (memory["low"], self.low_hits))
         short = [Shortfall(max(hits.values(), default=0), "cycles in a row apart", limit) for hits, limit in counts]
-        return max(short, key=lambda one: one.nearness)
+        return max(short, key=lambda pair: pair.nearness)
 
     def _describe_low_traffic(self, view: ClusterView, acting: list[_Pair]) -> Shortfall | None:
         """Describe that no pair's difference is worth moving, in messages where these are known, else in bytes."""

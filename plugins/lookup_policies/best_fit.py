@@ -53,8 +53,8 @@ class BestFit:
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: Floats, view: ClusterView) -> Floats:
         """Give odds 1 to the best candidates."""
-        given = given_since(view.memory, view.now_us)
-        expected = np.array([math.fsum(given.get(broker, {}).values()) for broker in view.brokers.ids])
+        loads = given_since(view.memory, view.now_us)
+        expected = np.array([math.fsum(loads.get(broker, {}).values()) for broker in view.brokers.ids])
         load, capacities, own = sum_loads(view) + expected, capacities_of(view), _load_of(view, request.bundle)
         known = able(view) & np.isfinite(load)
         if not known[brokers.index].any():
@@ -95,5 +95,5 @@ def _load_of(view: ClusterView, bundle: str) -> float:
     load = view.load
     # Without rates of messages, loads replace them.
     by_bundle = load.long_term_bundle_rates if load.rates is None else load.long_term_bundle_throughputs
-    known = by_bundle.get(bundle)
-    return load.mean_bundle_load if known is None else known
+    weight = by_bundle.get(bundle)
+    return load.mean_bundle_load if weight is None else weight

@@ -77,8 +77,8 @@ class Rendezvous:
         # Rejected when settings are read, since a misspelt field would silently make every request hash its bundle.
         field, _, rest = self.key.partition(".")
         if field not in REQUEST_READS or (field == "properties") != bool(rest):
-            known = ", ".join(entry for entry in REQUEST_READS if entry != "properties")
-            raise ValueError(f"rendezvous cannot hash key = {self.key!r}; known: {known}, properties.NAME")
+            fields = ", ".join(entry for entry in REQUEST_READS if entry != "properties")
+            raise ValueError(f"rendezvous cannot hash key = {self.key!r}; known: {fields}, properties.NAME")
 
     @property
     def reads(self) -> frozenset[str]:
@@ -98,9 +98,9 @@ class Rendezvous:
         return winner.astype(np.float64)
 
     def _find_weights(self, brokers: Candidates, view: ClusterView) -> FloatArray:
-        wanted = self.weight_property
-        if wanted is not None:
-            weights = brokers.column((self.name, wanted), lambda broker: _read_weight(broker, wanted))
+        key = self.weight_property
+        if key is not None:
+            weights = brokers.column((self.name, key), lambda broker: _read_weight(broker, key))
             return weights.astype(np.float64)
         capacity = view.capacity.take(brokers.index)
         is_unknown = np.isnan(capacity)

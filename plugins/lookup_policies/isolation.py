@@ -62,9 +62,9 @@ class Isolation:
     ) -> BoolArray:
         if self.portless == "keep":
             return _find_allowed(request, brokers, view, has_primaries=has_primaries)
-        kept: BoolArray = np.array([":" in broker_id for broker_id in brokers.ids], dtype=np.bool_)
-        kept[kept] = _find_allowed(request, brokers.subset(kept), view, has_primaries=has_primaries)
-        return kept
+        mask: BoolArray = np.array([":" in broker_id for broker_id in brokers.ids], dtype=np.bool_)
+        mask[mask] = _find_allowed(request, brokers.subset(mask), view, has_primaries=has_primaries)
+        return mask
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
         """Name the cause, which is the port, the host, the domain or another namespace's claim."""
@@ -142,9 +142,9 @@ class AntiAffinity:
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Narrow the candidates to the emptiest domains, then to the emptiest brokers in them."""
         group = _group_of(request, view.namespaces)
-        kept = np.ones(len(brokers), dtype=np.bool_)
+        mask = np.ones(len(brokers), dtype=np.bool_)
         if not group:
-            return kept
+            return mask
         counts = self._count_group(group, view)[brokers.index]
         if self.failure_domains_enabled and view.namespaces.failure_domains:
             # Brokers in no domain form the domain "".
@@ -154,10 +154,10 @@ class AntiAffinity:
                 totals[domain] += count
             # Candidates only, since a domain whose brokers the earlier filters dropped cannot be the emptiest.
             least = min(totals.values())
-            kept = np.array([totals[domain] == least for domain in domains], dtype=np.bool_)
+            mask = np.array([totals[domain] == least for domain in domains], dtype=np.bool_)
         # The least within the emptiest domains, though brokers of other domains may own as few.
-        fewest: NDArray[np.bool_] = counts == counts[kept].min()
-        return kept & fewest
+        fewest: NDArray[np.bool_] = counts == counts[mask].min()
+        return mask & fewest
 
     def should_unload(self, request: LookupRequest, owner: Broker, brokers: Candidates, view: ClusterView) -> bool:
         """Check whether a bundle of the group may leave its owner, for a shedder that does not name a destination.

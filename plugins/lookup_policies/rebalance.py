@@ -172,8 +172,8 @@ class _Past:
         origins = {} if near is None else view.load.origins.get(near, {})
         values = set[str]().union(*origins.values())
         self._grow(sorted(now.keys() - set(self.names)), sorted(values - set(self.values)))
-        found = map(view.ownership.owner, self.names)
-        self.owners = np.array([-1 if owner is None else owner for owner in found], np.int64)
+        owners = map(view.ownership.owner, self.names)
+        self.owners = np.array([-1 if owner is None else owner for owner in owners], np.int64)
         is_owned = self.owners >= 0
         # A broker without report does not show its bundles, and a bundle without owner does not have load to report.
         is_seen = is_owned & reporting[self.owners]
@@ -183,8 +183,8 @@ class _Past:
         self.weights += share * (np.array([now.get(name, 0.0) for name in self.names]) - self.weights)
         by_name = [origins.get(name, {}) for name in self.names]
         for column, value in enumerate(self.values):
-            shown = np.array([found.get(value, 0.0) for found in by_name])
-            self.origins[:, column] += share * (shown - self.origins[:, column])
+            amounts = np.array([origin.get(value, 0.0) for origin in by_name])
+            self.origins[:, column] += share * (amounts - self.origins[:, column])
         self._average_other_load(view, of_bundles)
         self._keep()
 
@@ -203,21 +203,21 @@ class _Past:
         beyond = np.where(is_known, np.maximum(0.0, whole - of_bundles), 0.0)
         # Of rounding something is left.
         beyond[beyond <= ROUND_OFF * np.nan_to_num(whole)] = 0.0
-        kept: MutableMapping[str, list[float]] = self._memory.setdefault("besides", {})
+        means: MutableMapping[str, list[float]] = self._memory.setdefault("besides", {})
         self.besides = np.zeros(len(beyond))
         for number in np.flatnonzero(is_known).tolist():
             broker, now = view.brokers[number].id, float(beyond[number])
-            count, mean = kept.get(broker, (0, 0.0))
+            count, mean = means.get(broker, (0, 0.0))
             count = min(count + 1, self._history)
-            kept[broker] = [count, mean + (now - mean) / count]
+            means[broker] = [count, mean + (now - mean) / count]
             # Smoothed or late usage contains moved bundles for a while, but the mean hardly does.
-            self.besides[number] = min(now, kept[broker][1])
+            self.besides[number] = min(now, means[broker][1])
 
     def _keep(self) -> None:
-        kept = np.flatnonzero(self._counts > 0)
-        self.names = [self.names[row] for row in kept.tolist()]
-        self._counts, self.weights, self.origins = self._counts[kept], self.weights[kept], self.origins[kept]
-        self.owners = self.owners[kept]
+        rows = np.flatnonzero(self._counts > 0)
+        self.names = [self.names[row] for row in rows.tolist()]
+        self._counts, self.weights, self.origins = self._counts[rows], self.weights[rows], self.origins[rows]
+        self.owners = self.owners[rows]
         self._memory.update(
             bundles=self.names,
             values=self.values,
@@ -243,8 +243,8 @@ def _problem_of(part: Rebalance, view: ClusterView, past: _Past, resting: Collec
     near = np.zeros((len(weights), len(numbers)))
     if part.near is not None and past.values:
         origins = past.origins[rows]
-        said = origins.sum(axis=1, keepdims=True)
-        shares = np.divide(origins, said, out=np.zeros_like(origins), where=said > 0.0)
+        totals = origins.sum(axis=1, keepdims=True)
+        shares = np.divide(origins, totals, out=np.zeros_like(origins), where=totals > 0.0)
         for broker, label in enumerate(view.brokers.labels(part.near)[numbers]):
             if label in past.values:
                 near[: len(rows), broker] = shares[:, past.values.index(label)]
@@ -340,9 +340,9 @@ class _RebalanceCycle:
             np.sort(np.maximum(limit, problem.relative_loads(of)))[::-1] for of in (problem.owners, owners)
         )
         # From the fullest broker, or from the first in order that anything relieves.
-        taken = next((each for each in (before - after).tolist() if abs(each) > ROUND_OFF), 0.0)
+        relief = next((each for each in (before - after).tolist() if abs(each) > ROUND_OFF), 0.0)
         nearer = problem.nearness(owners)
         self.short = Shortfall(100.0 * nearer, "% of the load brought near", 100.0 * least)
         if self._reason is CycleReason.OVERLOADED:
-            self.short = Shortfall(taken, "of the mean taken from the fullest broker", least)
-        return taken >= 0.0 and max(taken, nearer) > 0.0 and max(taken, nearer) >= least
+            self.short = Shortfall(relief, "of the mean taken from the fullest broker", least)
+        return relief >= 0.0 and max(relief, nearer) > 0.0 and max(relief, nearer) >= least

@@ -67,10 +67,10 @@ class PropertyMatch:
         return np.minimum(means, 1.0)
 
     def _score_key(self, key: str, request: LookupRequest, brokers: Candidates) -> FloatArray:
-        wanted = request.property_of(key)
-        if wanted is None:
+        value = request.property_of(key)
+        if value is None:
             return np.full(len(brokers), self.unasked)
-        scores: FloatArray = np.equal(brokers.labels(key), wanted).astype(np.float64)
+        scores: FloatArray = np.equal(brokers.labels(key), value).astype(np.float64)
         # A label of None equals no text, so brokers without one have 0.0 already, which is the default.
         if self.unlabelled:
             bare = brokers.column((self.name, key), lambda broker: broker.property_of(key) is None)

@@ -117,7 +117,7 @@ class SpecifiedPositionsDivide:
         if len(topics) <= 1:
             return ()
         distinct = positions if self.quirks == "upstream" else set(positions)
-        return tuple(sorted(cut for cut in distinct if bundle.range.lower < cut < bundle.range.upper))
+        return tuple(sorted(boundary for boundary in distinct if bundle.range.lower < boundary < bundle.range.upper))
 
 
 @dataclass(frozen=True)
@@ -186,4 +186,4 @@ class FlowOrQpsEquallyDivide:
                 rate, throughput = topic_rate, topic_throughput
         if self.quirks == "upstream":
             return cuts
-        return [cut for cut in sorted(set(cuts)) if bundle.range.lower < cut < bundle.range.upper]
+        return [boundary for boundary in sorted(set(cuts)) if bundle.range.lower < boundary < bundle.range.upper]

@@ -140,10 +140,10 @@ class LeastLongTermMessageRate:
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Give equal odds to the candidates with the least rate."""
-        known = (view.load.long_term_rates, view.load.rates, view.load.throughput)
-        reported = next(rates for rates in known if rates is not None)
-        given = given_since(view.memory, view.now_us)
-        expected = [math.fsum(given.get(broker_id, {}).values()) for broker_id in brokers.ids]
+        columns = (view.load.long_term_rates, view.load.rates, view.load.throughput)
+        reported = next(rates for rates in columns if rates is not None)
+        loads = given_since(view.memory, view.now_us)
+        expected = [math.fsum(loads.get(broker_id, {}).values()) for broker_id in brokers.ids]
         rates = np.nan_to_num(reported[brokers.index]) + expected
         # Infinite, not left out. If every candidate is overloaded, they tie and one of them is chosen.
         rates[view.load.weighted[brokers.index] > self.overloaded] = np.inf
@@ -160,12 +160,12 @@ class LeastLongTermMessageRate:
 
 def given_since(memory: Mapping[str, Any], now_us: int) -> Mapping[str, Mapping[str, float]]:
     """Read the bundles that each broker got since the report of an instant, with the rate of each."""
-    given: Mapping[str, Mapping[str, float]] = memory.get("given", {}) if memory.get("at_us") == now_us else {}
-    return given
+    loads: Mapping[str, Mapping[str, float]] = memory.get("given", {}) if memory.get("at_us") == now_us else {}
+    return loads
 
 
 def give(memory: MutableMapping[str, Any], now_us: int, broker: Broker, bundle: str, load: float) -> None:
     """Note that a broker was given a bundle since the report of an instant, which has the traffic of those before."""
-    given = dict(given_since(memory, now_us))
-    given[broker.id] = {**given.get(broker.id, {}), bundle: load}
-    memory.update(at_us=now_us, given=given)
+    loads = dict(given_since(memory, now_us))
+    loads[broker.id] = {**loads.get(broker.id, {}), bundle: load}
+    memory.update(at_us=now_us, given=loads)

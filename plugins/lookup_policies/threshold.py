@@ -126,10 +126,10 @@ class Threshold:
         ids, before, share = view.brokers.ids, memory.get("usage", {}), 1.0 - self.history
         # A new or returning broker starts with its present usage, since its past is not 0.
         after: Figures = {}
-        kept = memory["usage"] = {}
+        usage = memory["usage"] = {}
         for number, used in now.items():
             past: float | None = before.get(ids[number])
-            kept[ids[number]] = after[number] = used if past is None else self.history * past + share * used
+            usage[ids[number]] = after[number] = used if past is None else self.history * past + share * used
         return after
 
     def _compute_excess(self, view: ClusterView, number: int, share: float) -> float | None:

@@ -147,8 +147,8 @@ class Transfer:
         # runs. Like the load store, it lists brokers with a report, registered or not.
         listed, counted = np.flatnonzero(~np.isnan(view.load.usage)).tolist(), list[int]()
         if view.load.store_order is not None:
-            known = set(listed)
-            listed = [number for number in view.load.store_order if number in known]
+            numbers = set(listed)
+            listed = [number for number in view.load.store_order if number in numbers]
         if self.quirks == "intended":
             listed = [number for number in listed if view.registered[number]]
         for number in listed:
