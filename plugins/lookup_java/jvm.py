@@ -86,22 +86,22 @@ class _Jvm:
         except ValueError:  # messages about a full memory are written there
             raise ContractError(self._explain_end(text.decode(errors="replace"))) from None
 
-    def _explain_end(self, said: str = "") -> str:
+    def _explain_end(self, output: str = "") -> str:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_LAST_S)
         code = self._process.poll()
         self._log.seek(0)
-        said += self._log.read().decode(errors="replace")
-        last = said.strip().splitlines()[-1:]
-        return self.explain(said) or ": ".join([f"its JVM ended with exit code {code}", *last])
+        output += self._log.read().decode(errors="replace")
+        last = output.strip().splitlines()[-1:]
+        return self.explain(output) or ": ".join([f"its JVM ended with exit code {code}", *last])
 
     def explain(self, said: str) -> str | None:
         """Find the sentence for a JVM's message about a class that cannot be loaded, None for other messages."""
-        if found := _TOO_OLD.search(said):
-            needed = int(found[1]) - _FORMAT_OF_0
+        if match := _TOO_OLD.search(said):
+            needed = int(match[1]) - _FORMAT_OF_0
             return f"{self._java} is too old, its classes need Java {needed} or newer; set JAVA_HOME to one"
-        if found := _NO_CLASS.search(said):
-            return f"lib has no {found[1].replace('/', '.')}; add the folder lib of a Pulsar release to it"
+        if match := _NO_CLASS.search(said):
+            return f"lib has no {match[1].replace('/', '.')}; add the folder lib of a Pulsar release to it"
         return None
 
     def end(self) -> None:

@@ -155,18 +155,18 @@ class _Java:
         _ended.append((session.jvm, session.path, session.number))
         return f"{self.class_} draws at random itself" if about["dice"] else None
 
-    def _call(self, what: str, **told: Any) -> dict[str, Any]:
+    def _call(self, action: str, **arguments: Any) -> dict[str, Any]:
         try:
-            while _ended and what != "open":
+            while _ended and action != "open":
                 jvm, path, number = _ended.pop()
                 if jvm == running():
                     ask(path, "close", self.limit_s, id=number)
-            return ask(_path(self.lib), f"strategy.{what}", self.limit_s, **told)
+            return ask(_path(self.lib), f"strategy.{action}", self.limit_s, **arguments)
         except ContractError as error:
             raise ContractError(f"part {self.name!r}, {self.class_}: {error}") from None
 
     def _open(self, session: _Session) -> dict[str, Any]:
-        conf = {key: str(one).lower() if isinstance(one, bool) else str(one) for key, one in self._keys.items()}
+        conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in self._keys.items()}
         try:
             about = self._call("open", id=session.number, sheds=self.sheds, conf=conf, **{"class": self.class_})
         except JavaError as error:
@@ -234,7 +234,7 @@ class JavaShedder(_Java):
             **state,
         )
         session.made.clear()
-        kept = {broker: cooling[broker] for broker in answer.get("cooling", ())}
+        pauses = {broker: cooling[broker] for broker in answer.get("cooling", ())}
         number = view.brokers.number
         named = sorted(answer["unloads"], key=lambda unload: number(unload[1]) or 0)
         reasons = []
@@ -243,8 +243,8 @@ class JavaShedder(_Java):
             # Which bundles are spared after an unload is the class's own business: it was told of them.
             if (yield Unload(bundle, source, destination or None, why, in_exchange=True)).accepted:
                 reasons.append(why)
-                kept[source] = view.now_us
-        memory["cooling"] = kept if session.is_extensible else {}
+                pauses[source] = view.now_us
+        memory["cooling"] = pauses if session.is_extensible else {}
         figures = float(usage.mean()), float(usage.std())
         if reasons:
             return CycleOutcome(CycleLabel.SUCCESS, reasons[0], *figures)
@@ -279,9 +279,9 @@ class JavaSelector(_Java):
     ) -> NDArray[np.float64]:
         """Return 1 for every broker that the class would as soon choose."""
         session, state = self._catch_up(view.memory, view)
-        told: dict[str, Any] = {"bundle": request.bundle, "candidates": list(brokers.ids)}
-        told |= {"made": session.made, "supposed": view.memory.get("supposed", ()), "given": session.given}
-        answer = self._call("place", id=session.number, **told, **state)
+        arguments: dict[str, Any] = {"bundle": request.bundle, "candidates": list(brokers.ids)}
+        arguments |= {"made": session.made, "supposed": view.memory.get("supposed", ()), "given": session.given}
+        answer = self._call("place", id=session.number, **arguments, **state)
         session.made.clear()
         session.given.clear()
         return np.isin(brokers.ids, answer["ties"]).astype(np.float64)

@@ -32,8 +32,8 @@ def modular_state(view: ClusterView, counts: Sequence[int] | None) -> dict[str, 
     load, ids = view.load, view.brokers.ids
     numbers = np.flatnonzero(view.registered if counts is None else view.registered & ~np.isnan(load.usage)).tolist()
     rates = _figures(load.rates, len(ids))
-    known = (load.long_term_rates, load.rates, load.throughput)
-    long_rates = _figures(next(column for column in known if column is not None), len(ids))
+    columns = (load.long_term_rates, load.rates, load.throughput)
+    long_rates = _figures(next(column for column in columns if column is not None), len(ids))
     throughput = _figures(load.throughput, len(ids))
     tops = [load.top_bundles[number] for number in range(len(ids))]
     brokers, (place, sums) = {}, _collect_bundles(load, tops)
