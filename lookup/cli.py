@@ -212,19 +212,19 @@ def root_parser(words: Sequence[str] | None = None) -> Parser:
     path = None if words is None else [word for word in words if not word.startswith("-")]
     reached = [name for name in SUMMARIES if path is None or name.split() == path[: name.count(" ") + 1]]
     loaded = [command for first in {name.partition(" ")[0] for name in reached} for command in commands(first)]
-    known = {command.name: command for command in loaded}
+    by_name = {command.name: command for command in loaded}
     for name, summary in SUMMARIES.items():
         group, _, last = name.rpartition(" ")
         parser = parsers[name] = _commands_of(group, groups, parsers).add_parser(last, help=summary)
         parser.set_defaults(parser=parser)
         if name in reached:
             # Also later than the start, since a variable may precede the command.
-            lines = [(re.sub(r"\blookup\b", root.prog, line, count=1), about) for line, about in known[name].examples]
+            lines = [(re.sub(r"\blookup\b", root.prog, line, count=1), about) for line, about in by_name[name].examples]
             parser.description = f"{summary[0].upper()}{summary[1:]}."
             parser.epilog = "\n".join(["examples:", *(f"  {line}\n      {about}" for line, about in lines)])
-            known[name].add_arguments(parser)
+            by_name[name].add_arguments(parser)
             add_volume(parser)
-            parser.set_defaults(run=known[name].run)
+            parser.set_defaults(run=by_name[name].run)
     return root
 
 
