@@ -27,9 +27,9 @@ _BOUNDS = ((Ge, "ge", "at least {}"), (Gt, "gt", "above {}"), (Le, "le", "at mos
 _HEAD = """\
 # Gallery of plug-ins
 
-Filters, scorers, selectors and other parts of policies, listers, log readers and metrics that ship. A name is what
-settings write behind `use`; *reads* is what a part looks at with its defaults. `lookup plugins list` prints what is
-installed.
+Here you find the filters, scorers, selectors and other parts of policies, the listers, log readers and metrics that
+ship. `use` in settings takes a name of the first column. *Reads* are the inputs of a part with its defaults.
+`lookup plugins list` prints all installed parts, including yours.
 """
 
 
