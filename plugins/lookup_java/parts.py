@@ -1,4 +1,4 @@
-"""The parts `java`: a shedder and a selector that ask a class of Java's, with one instance of it for each run."""
+"""The parts `java`, a shedder and a selector that call a class in Java, with one instance of it for each run."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class _Instance(str):
     """The number of an instance, as the memory of its run has it."""
 
     def __deepcopy__(self, copies: object) -> str:
-        """Return a plain text, for the copy of a memory that a second choice is asked with."""
+        """Copy the number as a plain text, which marks the copied memory of a second choice."""
         return str(self)
 
 
 _numbers = count(1)
-#: What is known of instances by their numbers; of those whose runs have ended the JVM is told with the next question.
+#: Instances by their numbers. The next call tells the JVM which runs have ended.
 _sessions: dict[str, _Session] = {}
 _ended: list[tuple[int, str, int]] = []
 
@@ -69,18 +69,18 @@ def _end(name: str) -> None:
 
 @dataclass
 class _Session:
-    """One instance of a class, and what it has been told."""
+    """One instance of a class, and the data that it has received."""
 
     number: int
     #: the number of the JVM that has it, 0 if none has yet
     jvm: int = 0
     path: str = ""
     is_extensible: bool = False
-    #: the view whose reports it knows, and whether these are what a shedder is told
+    #: the view whose reports it has, and whether they are those for a shedder
     shown: tuple[ClusterView, bool] | None = None
     #: the bundles of these reports, in their order
     names: Sequence[str] = ()
-    #: the name of one that no run has begun
+    #: the name of an instance before a run begins
     alive: str | None = None
     #: bundles placed since, with their brokers
     given: list[tuple[str, str]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class _Session:
     made: list[Sequence[str]] = field(default_factory=list)
 
     def knows(self, view: ClusterView, *, sheds: bool) -> bool:
-        """Return whether it has been told the reports of a view."""
+        """Check whether it has received the reports of a view."""
         known, for_shedder = self.shown or (view, not sheds)
         return (
             for_shedder == sheds
@@ -104,7 +104,7 @@ def _path(lib: str) -> str:
 
 @dataclass(frozen=True)
 class _Java:
-    """What both parts are told: the class, where it is, and its settings."""
+    """The parameters of both parts, which are the class, its path, and its settings."""
 
     name: ClassVar[str] = "java"
     is_foreign: ClassVar[bool] = True
@@ -112,7 +112,7 @@ class _Java:
 
     #: full name of the class
     class_: str = ""
-    #: jars, and folders of jars or classes, separated as in a class path; the first that has a class counts
+    #: jars, and folders of jars or classes, separated as in a class path, of which the first with a class counts
     lib: str = ""
     #: seconds within which it has to answer
     limit_s: Annotated[float, Gt(0)] = 60.0
@@ -122,14 +122,14 @@ class _Java:
     broker_conf: Annotated[Keys, Conf("*")] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse a class path that leads nowhere; one without any is refused when it is checked."""
+        """Refuse a class path with an entry that does not exist. An empty one is refused by `check`."""
         for entry in filter(None, _path(self.lib).split(os.pathsep)):
             if not Path(entry).exists():
                 raise ValueError(f"lib: {entry}: there is no such file or folder")
 
     @property
     def memory_key(self) -> str:
-        """A key by the class: a shedder and a selector of one class are one instance, as in Pulsar."""
+        """The name of the class, so that a shedder and a selector of one class are one instance, as in Pulsar."""
         return f"{self.name} {self.class_}"
 
     @property
@@ -141,7 +141,7 @@ class _Java:
         memory.setdefault(self.memory_key, _begin())
 
     def check(self) -> str | None:
-        """Make an instance, and return what to say of its runs; None if there is nothing.
+        """Make an instance, and describe its runs in a sentence if they are not repeatable.
 
         Raises:
             ContractError: if the class cannot be used.
@@ -176,7 +176,7 @@ class _Java:
         return about
 
     def _catch_up(self, memory: Mapping[str, Any], view: ClusterView) -> tuple[_Session, dict[str, Any]]:
-        """Return the instance of a run, another one where no run has begun, and the reports that it has not seen."""
+        """Find the instance of a run, or make one before a run begins, and collect the reports that it lacks."""
         name = memory.get(self.memory_key)
         if name is None:
             # Kept alive by its session, which lasts as long as the process.
@@ -201,23 +201,24 @@ class _Java:
 
 @dataclass(frozen=True)
 class JavaShedder(_Java):
-    """Unload what a class in Java names, which implements LoadSheddingStrategy or NamespaceUnloadStrategy.
+    """Unload bundles as a class in Java does, which implements LoadSheddingStrategy or NamespaceUnloadStrategy.
 
-    It is handed what the load manager of its kind would hand it. Ages of load data and unloads are those of the run.
+    It gets the arguments that the load manager of its kind would pass. Ages of load data and unloads are those of the
+    run.
 
     Match -> Result -> Reason:
-        * no registered broker has a report -> nothing, the class is not asked -> `no-load-data`
+        * no registered broker has a report -> nothing, the class is not called -> `no-load-data`
         * the class names bundles -> unloads -> its own reason, else `overloaded`
         * it names none -> nothing -> the reason that it counts, else `hit-count`
 
-    Source: ModularLoadManagerImpl.doLoadShedding, UnloadScheduler.execute; page "Java policies" of the documentation.
+    Source: ModularLoadManagerImpl.doLoadShedding, UnloadScheduler.execute. See "Java policies" in the documentation.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership", "view.now"})
     sheds: ClassVar[bool] = True
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
-        """Propose what the class names: its cycle is over before the first ruling."""
+        """Propose the bundles that the class names. Its cycle is over before the first ruling."""
         usage = view.load.usage[view.registered & ~np.isnan(view.load.usage)]
         if not len(usage):
             return CycleOutcome(CycleLabel.SKIP, CycleReason.NO_LOAD_DATA)
@@ -240,7 +241,7 @@ class JavaShedder(_Java):
         reasons = []
         for bundle, source, destination, reason in named:
             why = _reason(reason) or CycleReason.OVERLOADED
-            # Which bundles are spared after an unload is the class's own business: it was told of them.
+            # The class itself spares bundles after an unload, since it gets their ages.
             if (yield Unload(bundle, source, destination or None, why, in_exchange=True)).accepted:
                 reasons.append(why)
                 pauses[source] = view.now_us
@@ -254,7 +255,7 @@ class JavaShedder(_Java):
 
 
 def _reason(name: str) -> CycleReason | None:
-    """Return a reason of Pulsar's, as `UnloadDecision.Reason` has it; None if it is none of ours."""
+    """Find the reason with the name of Pulsar's `UnloadDecision.Reason`, None if there is no equal one."""
     written = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
     return CycleReason(written) if written in {*CycleReason} else None
 
@@ -264,11 +265,11 @@ class JavaSelector(_Java):
     """Choose as a class in Java does, which implements ModularLoadManagerStrategy or BrokerSelectionStrategy.
 
     Match -> Result -> Reason:
-        * the class keeps the equals that it draws from in its field `bestBrokers` -> an equal share for each
+        * the class keeps the brokers that it draws from in its field `bestBrokers` -> an equal share for each
         * otherwise -> all to the broker that it chose
-        * it chooses none -> declines -> `no-odds`
+        * it does not choose a broker -> declines -> `no-odds`
 
-    Source: ModularLoadManagerImpl.selectBroker, ExtensibleLoadManagerImpl.selectAsync; page "Java policies" of the
+    Source: ModularLoadManagerImpl.selectBroker, ExtensibleLoadManagerImpl.selectAsync. See "Java policies" in the
     documentation.
     """
 
@@ -277,7 +278,7 @@ class JavaSelector(_Java):
     def odds(
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> NDArray[np.float64]:
-        """Return 1 for every broker that the class would as soon choose."""
+        """Give equal odds to the brokers from which the class draws."""
         session, state = self._catch_up(view.memory, view)
         arguments: dict[str, Any] = {"bundle": request.bundle, "candidates": list(brokers.ids)}
         arguments |= {"made": session.made, "supposed": view.memory.get("supposed", ()), "given": session.given}

@@ -40,7 +40,7 @@ class LeastResourceUsage:
     name: ClassVar[str] = "least-resource-usage"
     reads: ClassVar[frozenset[str]] = frozenset({"view.load"})
 
-    #: how far below the mean a broker must be, as a ratio of its capacity; 1.0 makes it `random`
+    #: how far below the mean a broker must be, as a ratio of its capacity, where 1.0 makes it `random`
     difference: Annotated[
         float, Ge(0), Conf("loadBalancerAverageResourceUsageDifferenceThresholdPercentage", scale=0.01)
     ] = 0.1
@@ -165,7 +165,7 @@ def given_since(memory: Mapping[str, Any], now_us: int) -> Mapping[str, Mapping[
 
 
 def give(memory: MutableMapping[str, Any], now_us: int, broker: Broker, bundle: str, load: float) -> None:
-    """Note that a broker was given a bundle since the report of an instant, which has the traffic of those before."""
+    """Add a bundle to a broker since the report of an instant, which includes earlier bundles."""
     loads = dict(given_since(memory, now_us))
     loads[broker.id] = {**loads.get(broker.id, {}), bundle: load}
     memory.update(at_us=now_us, given=loads)
