@@ -24,7 +24,7 @@ from lookup.serve.connections import most_connections
 from lookup.settings import ListingSection
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import TopicLister, TopicQuery
-from lookup.topics.watching import Message, Snapshot, Trouble, WatchedTopics, changes_between, message_text
+from lookup.topics.watching import Message, Snapshot, Trouble, Update, WatchedTopics, changes_between, message_text
 
 __all__ = ["Watchers"]
 
@@ -212,6 +212,10 @@ class Watchers:
                 update: Message | None = await self._ask(group.topics.since, last.mark)
                 if update is None:
                     update = await self._ask(lambda: group.topics.take_snapshot(is_first=False))
+                if isinstance(update, Update) and not (update.removed or update.added):
+                    # The events were about other topics, or about labels.
+                    last = update
+                    continue
                 return update, await self._write_message(group, update)
             # A list may be ahead of the events, which follow soon.
             await asyncio.sleep(_SOON_S)

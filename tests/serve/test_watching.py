@@ -310,6 +310,18 @@ def test_a_namespace_that_goes_while_its_list_is_sent_ends_no_answer_in_another(
     assert "HTTP/1.1" not in text
 
 
+def test_labels_that_change_while_the_list_is_sent_are_no_update(tmp_path: Path) -> None:
+    """The list of names is the same."""
+    _many(tmp_path)
+    path = settings_file(tmp_path, '[topics]\ncatalog = "topics.db"\n', policies="")
+    with started(path) as server, _not_reading(server) as slow:
+        labels = {"kind": "labels", "topic": f"{HERE}00005-{_LONG}", "set": {"env": "prod"}}
+        assert server.ask("POST", "/pairs", labels)[0] == 204
+        text, has_ended = _rest(slow)
+    assert not has_ended
+    assert "event: update" not in text
+
+
 def test_a_topic_made_again_while_its_list_is_sent_is_sent_as_such(tmp_path: Path) -> None:
     """Under a lister too: the connection that is live and the one that catches up hear the same."""
     (tmp_path / "mine.py").write_text(SHOWN)
